@@ -7,8 +7,8 @@
 
 Right answers are texts exactly read, directions, F1 of boxes; of the last two models, of which
 nothing is known, and of all with --cosine, the cosine with FP32's outputs. Calibrated on other
-samples than those it is asked about. smoothed, equalized, rounded: `onnx.smoothed` and its like
-before; both: equalized, then rounded. Peer: onnxruntime's quantizer, of u8 sources and s8 weights
+samples than those it is asked about. smoothed, equalized, rounded: `calibrate(passes=...)`; both:
+equalized and rounded. Peer: onnxruntime's quantizer, of u8 sources and s8 weights
 per channel, on the same samples. Times: one call after the other of ours, then of onnxruntime.
 """
 
@@ -31,7 +31,6 @@ from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from rendered import boxes_of, f1, line, page, picture, read_ctc
 
 import pyonednn_q as pq
-from pyonednn_q.graph.graph import Graph
 from pyonednn_q.native import runtime
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -86,12 +85,11 @@ MODELS = (
 )
 
 
-Way: TypeAlias = Callable[[Graph, list[dict[str, Array]]], Graph]
-WAYS: dict[str, Way] = {
-    "smoothed": pq.onnx.smoothed,
-    "equalized": lambda graph, _: pq.onnx.equalized(graph),
-    "rounded": pq.onnx.rounded,
-    "both": lambda graph, samples: pq.onnx.rounded(pq.onnx.equalized(graph), samples),
+WAYS = {
+    "smoothed": ("smoothed",),
+    "equalized": ("equalized",),
+    "rounded": ("rounded",),
+    "both": ("equalized", "rounded"),
 }
 
 
@@ -152,7 +150,7 @@ def report(path: Path, options: argparse.Namespace) -> None:
 
     found = pq.calibrate(graph, samples)
     model = found.model()
-    others = [pq.calibrate(way(graph, samples), samples).model() for way in WAYS.values()]
+    others = [pq.calibrate(graph, samples, passes=way).model() for way in WAYS.values()]
     with tempfile.TemporaryDirectory() as folder:
         other = peer(path, samples, folder)
     right = score(wide)

@@ -17,6 +17,7 @@ constexpr std::size_t lanes = 32;
 struct Affine {
     std::vector<float> gain, shift; // one a column
     float epsilon;
+    bool is_centered; // the mean is taken off
 };
 
 // Partial sums are short, so that float32 holds them well; they are added in float64.
@@ -37,7 +38,7 @@ PQ_INLINE void row_of(const float* __restrict x, std::size_t count, const Affine
     for (std::size_t j = 0; i + j < count; ++j)
         sums[j] += x[i + j];
     const auto columns = static_cast<double>(count);
-    const auto mean = static_cast<float>(total(sums) / columns);
+    const auto mean = affine.is_centered ? static_cast<float>(total(sums) / columns) : 0.0F;
     for (i = 0; i + lanes <= count; i += lanes) {
         for (std::size_t j = 0; j < lanes; ++j) {
             const float off = x[i + j] - mean;
@@ -74,7 +75,7 @@ void row_any(const float* x, std::size_t count, const Affine& affine, float* y) 
 } // namespace
 
 Pass layer_norm_pass(std::size_t rows, float epsilon, std::vector<float> gain,
-                     std::vector<float> shift) {
+                     std::vector<float> shift, bool is_centered) {
     const std::size_t columns = gain.size();
     if (columns == 0 || shift.size() != columns) {
         throw ArgumentFault("ShapeError", "shift", std::to_string(shift.size()),
@@ -83,8 +84,8 @@ Pass layer_norm_pass(std::size_t rows, float epsilon, std::vector<float> gain,
     if (!(epsilon >= 0) || !std::isfinite(epsilon))
         throw ArgumentFault("ArgumentError", "epsilon", std::to_string(epsilon), "0 or more");
     const std::size_t nbytes = bytes_of_floats("rows", rows, columns);
-    const auto affine =
-            std::make_shared<const Affine>(Affine{std::move(gain), std::move(shift), epsilon});
+    const auto affine = std::make_shared<const Affine>(
+            Affine{std::move(gain), std::move(shift), epsilon, is_centered});
     const auto run = [=](char* const* tensors) {
         static const Row normalize = widest(&row_512, &row_256, &row_any);
         const auto* const x = reinterpret_cast<const float*>(tensors[0]);

@@ -57,9 +57,9 @@ Pass mean_pass(std::size_t images, std::size_t places, std::size_t channels, con
                const Codes& dst);
 
 // y = (x - mean) / sqrt(variance + epsilon) · gain + shift of float32 rows without gaps, each of as
-// many columns as gain and shift have values.
+// many columns as gain and shift have values. Not centered: of a mean of 0, and the mean square.
 Pass layer_norm_pass(std::size_t rows, float epsilon, std::vector<float> gain,
-                     std::vector<float> shift);
+                     std::vector<float> shift, bool is_centered);
 
 // dst = alg(first, second) of float32 values: add, sub, mul, div, max or min, in an index space of
 // any dims, where strides of sources may be 0. strides: of both, and of dst, whose elements lie

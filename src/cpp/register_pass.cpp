@@ -87,7 +87,8 @@ void register_pass(py::module_& m) {
     m.def("mean_pass", &mean_from_python, py::arg("images"), py::arg("places"), py::arg("channels"),
           py::arg("src"), py::arg("dst"), "Codes of the mean over all places, channels last.");
     m.def("layer_norm_pass", &layer_norm_pass, py::arg("rows"), py::arg("epsilon"), py::arg("gain"),
-          py::arg("shift"), "Rows of float32 values normalized, of as many columns as gain.");
+          py::arg("shift"), py::arg("is_centered"),
+          "Rows of float32 values normalized, of as many columns as gain.");
     m.def("arithmetic_pass", &arithmetic_pass, py::arg("alg"), py::arg("dims"), py::arg("strides"),
           py::arg("constant"), py::arg("is_first"),
           "Sums, differences, products, quotients or maxima of float32 values.");

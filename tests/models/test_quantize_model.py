@@ -135,6 +135,15 @@ def test_layers_and_estimators_are_named(
     assert "estimators: got 'no'; wanted one of min_max" in capsys.readouterr().err
 
 
+def test_passes_are_named(model: Path, data: Path, tmp_path: Path, capsys: Capture) -> None:
+    words = (model, "--data", data, "--out", tmp_path / "int8.onnx", "--batch", 12)
+    plain, made_alike = told(capsys, *words), told(capsys, *words, "--passes", "equalized,rounded")
+    assert made_alike["floats"] == {}
+    assert made_alike["outputs"][0]["sqnr"] > plain["outputs"][0]["sqnr"] + 5
+    assert quantize(*words, "--passes", "equal") == 2
+    assert "passes: got 'equal'; wanted one of renormalized" in capsys.readouterr().err
+
+
 def test_a_configuration_of_the_training_tool_decides(
     model: Path, data: Path, tmp_path: Path, capsys: Capture
 ) -> None:

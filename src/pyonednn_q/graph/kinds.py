@@ -194,6 +194,7 @@ TANH = _activation(
 GELU = _activation(
     "Gelu", _gelu, since=20, on_codes=True, bound="function", alg="gelu_erf", units=2.2, slope=1.13
 )
+SWISH = _activation("Swish", _told("swish", alpha=1.0), since=24, on_codes=True)
 HARD_SIGMOID = _activation(
     "HardSigmoid",
     _told("hardsigmoid", alpha=0.2, beta=0.5),
@@ -236,6 +237,9 @@ SOFTMAX = Kind(
 LAYER_NORM = Kind(
     "LayerNormalization", since=17, ours="LayerNorm", bound="layer_norm", dims=rules.norm_from_axis
 )
+RMS_NORM = Kind("RMSNormalization", since=23, ours="LayerNorm", bound="layer_norm", dims=rules.same)
+INSTANCE_NORM = Kind("InstanceNormalization", ours="LayerNorm", dims=rules.same)
+GROUP_NORM = Kind("GroupNormalization", since=21, ours="LayerNorm", dims=rules.same)
 LOG_SOFTMAX = Kind("LogSoftmax", axis_since=13, older=(13, "softmax"), dims=rules.same)
 
 # Pools and means.
@@ -356,7 +360,8 @@ RNN = Kind("RNN", dims=rules.recurrence)
 LOSS = Kind("NegativeLogLikelihoodLoss", since=12, dims=rules.loss)
 CROSS_ENTROPY = Kind("SoftmaxCrossEntropyLoss", since=12, dims=rules.loss)
 ATTENTION, ROI_ALIGN = Kind("Attention", since=23), Kind("RoiAlign", since=10, dims=rules.regions)
-
+ROTARY = Kind("RotaryEmbedding", since=23, dims=rules.same)
+TRILU = Kind("Trilu", since=14, dims=rules.same)
 
 DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "lstm", rules.recurrence)
 MATMUL_BITS = theirs("MatMulNBits", "MatMul", "blocks", rules.block_product)

@@ -148,7 +148,7 @@ def _of_layer_norm(part: GraphNode, own: Values, off: list[Any], exact: Array) -
     def mean(of: Array) -> Array:
         return np.asarray(of.mean(axis=axes, keepdims=True))
 
-    apart = x - mean(x)
+    apart = x - mean(x) if part.row is kinds.LAYER_NORM else x
     variance, squares = mean(apart * apart), mean(x * x)
     off_mean = most * mean(np.abs(x)) + moved
     # Of the squares' mean less the mean's square, as of the mean of squared distances.

@@ -70,6 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--estimators", metavar="KIND", help="of ranges: min_max, percentile, mse, kl, ..."
     )
     parser.add_argument(
+        "--passes",
+        metavar="NAMES",
+        help="what changes the network before, as 'equalized,rounded': renormalized, equalized, "
+        "smoothed, rounded",
+    )
+    parser.add_argument(
         "--config", type=Path, metavar="FILE", help="a configuration of the training tool, JSON"
     )
     parser.add_argument(
@@ -119,6 +125,7 @@ def run(options: argparse.Namespace) -> int:
     settings: dict[str, Any] = {"floats": options.floats}
     settings |= {} if options.config is None else {"config": options.config}
     settings |= {} if options.estimators is None else {"estimators": options.estimators}
+    settings |= {} if options.passes is None else {"passes": options.passes.split(",")}
     calibration = calibrate(graph, samples.batches(options.limit), **settings)
     floats = calibration.with_floats(["*"]).model()
     reals = [floats.run(each) for each in batches]

@@ -137,9 +137,12 @@ class Pass:
         return cls(core, f"mean of {cross(dims)} to {dst_q.dtype}")
 
     @classmethod
-    def layer_norm(cls, rows: int, epsilon: float, gain: Array, shift: Array) -> Pass:
+    def layer_norm(
+        cls, rows: int, epsilon: float, gain: Array, shift: Array, *, is_centered: bool
+    ) -> Pass:
         """Return float32 rows without gaps, normalized: one of `gain` and `shift` a column."""
-        core = runtime.core.layer_norm_pass(rows, epsilon, gain.tolist(), shift.tolist())
+        values = gain.tolist(), shift.tolist()
+        core = runtime.core.layer_norm_pass(rows, epsilon, *values, is_centered)
         return cls(core, f"normalization of {rows} rows of {gain.size}")
 
     @classmethod

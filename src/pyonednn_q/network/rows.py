@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import instance, real, whole
+from pyonednn_q.argument import flag, instance, real, whole
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, Error, ShapeError
 from pyonednn_q.native import prepare
@@ -182,17 +182,22 @@ class Softmax:
 class LayerNorm:
     """(x - mean) / sqrt(variance + epsilon) · gain + shift of float32 values over the last axes.
 
+    Not centered, it is x / sqrt(mean of x² + epsilon) · gain + shift.
+
     Parameters
     ----------
     gain, shift : ndarray of float32
         Factors and summands, shaped like the dims over which mean and variance are taken.
     epsilon : float
         Added to the variance, not below 0.
+    is_centered : bool
+        Whether the mean is taken off.
     """
 
     gain: Array
     shift: Array
     epsilon: float = 1e-5
+    is_centered: bool = True
 
     def __post_init__(self) -> None:
         for name in ("gain", "shift"):
@@ -206,6 +211,7 @@ class LayerNorm:
         if epsilon < 0:
             raise ArgumentError("epsilon", str(epsilon), "0 or more")
         object.__setattr__(self, "epsilon", epsilon)
+        flag("is_centered", self.is_centered)
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
         """Add our pass over memory."""
@@ -215,5 +221,6 @@ class LayerNorm:
             raise ShapeError("gain", str(self.gain.shape), f"the last dimensions of {spec.dims}")
         dense = TensorSpec.dense(spec.dims, "f32")
         rows = spec.size // self.gain.size
-        normal = Pass.layer_norm(rows, self.epsilon, self.gain.ravel(), self.shift.ravel())
+        values = self.gain.ravel(), self.shift.ravel()
+        normal = Pass.layer_norm(rows, self.epsilon, *values, is_centered=self.is_centered)
         at.add(normal, (at.in_layout(name, dense),), dst, dense)

@@ -22,7 +22,6 @@ from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.network_graph import graph_of
 from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.onnx.trace import Call, trace
-from pyonednn_q.onnx.weight_rounding import rounded
 
 __all__ = [
     "Calibration",
@@ -45,7 +44,6 @@ __all__ = [
     "qlinear_matmul",
     "quantize_linear",
     "renormalized",
-    "rounded",
     "save",
     "smoothed",
     "trace",

@@ -38,6 +38,7 @@ Array = np.ndarray[Any, Any]
 _MEAN, _VAR = 3, 4  # inputs of a BatchNormalization
 _TRAINS_SINCE = 14  # the opset whose BatchNormalization says what it does in training
 _MOMENTUM = 0.9
+DEFAULT_SAMPLES = 2000  # the training tool's
 
 
 class _Training(NamedTuple):
@@ -47,7 +48,7 @@ class _Training(NamedTuple):
     moments: Mapping[str, tuple[str, str, int]]  # mean, variance and values of a channel, by result
 
 
-def renormalized(graph: Graph, batches: Iterable[Any], samples: int = 2000) -> Graph:
+def renormalized(graph: Graph, batches: Iterable[Any], samples: int = DEFAULT_SAMPLES) -> Graph:
     """Return a float graph whose batch norms have statistics of samples.
 
     Parameters

@@ -24,6 +24,8 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.quantize.estimator import Estimator
 
+ROUNDED = "rounded"
+PASSES = ("renormalized", "equalized", "smoothed", ROUNDED)
 _NOUGHT = np.zeros(1, np.float32)
 
 Config: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str] | QuantizationConfig"
@@ -49,6 +51,8 @@ class CalibrationOptions(NamedTuple):
         For a configuration with AutoQ.
     bias_correction : bool
         Whether biases take back what rounding of weights adds.
+    passes : frozenset of str
+        What else changes the network.
     """
 
     config: QuantizationConfig | None
@@ -58,6 +62,7 @@ class CalibrationOptions(NamedTuple):
     traces: Traces | None
     metric: Callable[[Any], float] | None
     bias_correction: bool = False
+    passes: frozenset[str] = frozenset()
 
     def deciding(
         self, layers: tuple[str, ...], readers: Mapping[str, str], inputs: frozenset[str]
@@ -127,6 +132,18 @@ def estimators_of(estimators: str | Callable[[], Estimator]) -> Callable[[], Est
     return partial(estimator, one_of("estimators", estimators, tuple(ESTIMATORS)))
 
 
+def passes_of(passes: str | Iterable[str]) -> frozenset[str]:
+    """Return the passes of a name, or of several.
+
+    Raises
+    ------
+    ArgumentError
+        Another name.
+    """
+    names = [passes] if isinstance(passes, str) else each("passes", passes)
+    return frozenset(one_of("passes", name, PASSES) for name in names)
+
+
 def known_config(
     config: Config | None, *, estimators: bool, wei_bits: int | None
 ) -> QuantizationConfig | None:
@@ -188,7 +205,7 @@ def found_ranges(
             endless.update(n for n in doubtful if not np.isfinite(values[n]).all())
         return {**values, **dict.fromkeys(endless, _NOUGHT)}
 
-    collect(finite, batches if most is None else _first(batches, most), states or estimators)
+    collect(finite, batches if most is None else first_batches(batches, most), states or estimators)
     ends = {name: state.range() for name, state in states.items() if name not in endless}
     known = {name: (float(lo), float(hi)) for name, (lo, hi) in ends.items()}
     return {**dict.fromkeys(endless, (-inf, inf)), **known}
@@ -227,8 +244,16 @@ def _by_name(names: tuple[str, ...], batch: object) -> dict[str, Any]:
     return dict(zip(names, arrays, strict=False))
 
 
-def _first(batches: Iterable[Any], most: int) -> Iterator[Any]:
-    """Return the batches that hold the first samples."""
+def first_batches(batches: Iterable[Any], most: int) -> Iterator[Any]:
+    """Return the batches that hold the first samples.
+
+    Parameters
+    ----------
+    batches : iterable
+        Batches, of samples along dimension 0.
+    most : int
+        How many samples.
+    """
     seen = 0
     for batch in each("batches", batches):
         yield batch

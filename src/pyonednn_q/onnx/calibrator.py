@@ -25,19 +25,23 @@ from pyonednn_q.argument import (
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Network
-from pyonednn_q.onnx.batch_norms import has_norms, with_norms_of
+from pyonednn_q.onnx.batch_norms import DEFAULT_SAMPLES, has_norms, with_norms_of
 from pyonednn_q.onnx.bias_correction import SourceMeans
 from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.calibration_options import (
+    ROUNDED,
     CalibrationOptions,
     Config,
     estimators_of,
+    first_batches,
     found_ranges,
     known_config,
     named_inputs,
+    passes_of,
 )
 from pyonednn_q.onnx.choices import Bindings, Key, is_open
 from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes
+from pyonednn_q.onnx.equalization import equalized
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.float_types import Floats, Values, usual_wei_bits
 from pyonednn_q.onnx.model import Model
@@ -52,6 +56,8 @@ from pyonednn_q.onnx.quantized_form import (
     quantized_outputs,
     with_norms_as_layers,
 )
+from pyonednn_q.onnx.smoothing import smoothed
+from pyonednn_q.onnx.weight_rounding import SourceProducts
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.config import QuantizationConfig
@@ -70,6 +76,7 @@ def calibrate(
     floats: Floats = (),
     wei_bits: int | None = None,
     bias_correction: bool | None = None,
+    passes: str | Iterable[str] = (),
     traces: Traces | None = None,
     metric: Callable[[Any], float] | None = None,
 ) -> Calibration:
@@ -104,6 +111,13 @@ def calibrate(
     bias_correction : bool, optional
         Take back what rounding of weights adds to a layer's mean result, by its bias: of
         convolutions, and of products with a bias. None: unless `config` decides.
+    passes : str or iterable of str
+        Names of "renormalized", "equalized", "smoothed" and "rounded", done in this order: the
+        first three are `onnx.renormalized` and its like, without options. "rounded" takes each
+        weight's code below or above it, whichever loses less of its layer's results
+        (`quantize.searched_rounding`; 8 · K² bytes a layer, K being how many weights make one
+        result). "renormalized" and "smoothed" keep batches in memory. Beside `config`, too, which
+        renormalizes by itself.
     traces : mapping of str to float, or callable, optional
         Trace of the loss's Hessian in the weights of each layer, or what gives it, of a layer's
         name, for a configuration with HAWQ.
@@ -140,7 +154,9 @@ def calibrate(
     flag("bias_correction", bias_correction)
     known = known_config(config, estimators=estimators is not estimator, wei_bits=wei_bits)
     bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
-    options = CalibrationOptions(known, make, floats, bits, traces, metric, bias_correction)
+    options = CalibrationOptions(
+        known, make, floats, bits, traces, metric, bias_correction, passes_of(passes)
+    )
     source = load(model) if isinstance(model, (str, os.PathLike)) else model
     refuse_torch(source)
     instance("model", source, Graph, Network)
@@ -157,30 +173,29 @@ def _calibrated(
     options: CalibrationOptions,
     told: tuple[str, ...] | None = None,
 ) -> Calibration:
-    config = options.config
     graph = graph if graph.symbols else prepared(graph)[0]
     bindings = Bindings(graph)
     samples, inputs = _peeked(samples, tuple(graph.inputs))
     (_, path), known = bindings.of(inputs)
     plain = prepared(known())[0] if is_open(graph) else graph
-    if any(node.row.is_quantizer for node in plain.nodes):
-        raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
-    lstms = () if config is not None else tuple(n.name for n in lstms_worth_codes(plain))
-    if not layers_of(plain) and not lstms:
-        raise ArgumentError("model", "no layer of constant weights", "one at least")
+    lstms = () if options.config is not None else tuple(n.name for n in lstms_worth_codes(plain))
+    _check_layers(plain, lstms)
     source = with_norms_as_layers(plain)
     placement = QuantizerPlacement(source, frozenset())
     layers = tuple(node.name for node in placement.layers)
     decided = options.deciding(layers, placement.readers(), frozenset(source.inputs))
-    quantizers = decided(config)
-    if told is None and config is not None and config.batch_norm_samples and has_norms(graph):
-        adapted = with_norms_of(graph, samples, config.batch_norm_samples, quantizers.samples())
-        return _calibrated(*adapted[:2], options, adapted[2])
+    quantizers = decided(options.config)
+    if told is None:
+        changed, samples, told = _passed(graph, samples, options, quantizers.samples())
+        if changed is not graph:
+            return _calibrated(changed, samples, options, told)
     stay = options.staying(quantizers, (*layers, *lstms))
     codes = tuple(dict.fromkeys((*placement.tensors, *quantized_outputs(source, quantizers))))
     observed: Shapes[Key, Model] = Shapes()
     first: list[tuple[Values, Values]] = []
     means = SourceMeans(placement.layers if options.bias_correction else ())
+    rounded = placement.layers if ROUNDED in options.passes else ()
+    products = SourceProducts(rounded, source.constants)
 
     def run(batch: Any) -> Values:  # noqa: ANN401
         inputs = named_inputs(tuple(source.inputs), batch)
@@ -193,6 +208,7 @@ def _calibrated(
         if not first:
             first.append((inputs, values))
         means.add(values)
+        products.add(values)
         return {name: values[name] for name in codes}
 
     ranges = _finite(
@@ -202,11 +218,40 @@ def _calibrated(
     seen, source = source, graph if is_open(graph) else source
 
     def calibrated(settled: QuantizationConfig | None) -> Calibration:
-        ready = replace(decided(settled), means=means.result(), told=told or ())
+        ready = products.rounded(replace(decided(settled), means=means.result(), told=told))
         return Calibration(source, ranges, *first[0], stay, ready)
 
     weighed = {n.name: _weighed(n, seen) for n in placement.layers if n.name not in stay}
     return calibrated(options.settled(weighed, lambda settled: calibrated(settled).model()))
+
+
+def _passed(
+    graph: Graph, samples: Iterator[Any], options: CalibrationOptions, keep: int | None
+) -> tuple[Graph, Iterator[Any], tuple[str, ...]]:
+    """Return a graph behind the passes that are asked for, the samples again, and notes.
+
+    Parameters
+    ----------
+    graph : Graph
+        Graph of floats.
+    samples : iterator
+        Batches.
+    options : CalibrationOptions
+        What is asked for.
+    keep : int or None
+        How many samples those who come after read; None: all.
+    """
+    asked = DEFAULT_SAMPLES if "renormalized" in options.passes else 0
+    count = asked or (options.config.batch_norm_samples if options.config else 0)
+    told: tuple[str, ...] = ()
+    if count and has_norms(graph):
+        graph, samples, told = with_norms_of(graph, samples, count, keep)
+    if "equalized" in options.passes:
+        graph = equalized(graph)
+    if "smoothed" in options.passes:
+        held = list(samples if keep is None else first_batches(samples, keep))
+        graph, samples = smoothed(graph, held), iter(held)
+    return graph, samples, told
 
 
 def _finite(layers: Iterable[GraphNode], ranges: Ends) -> Ends:
@@ -216,6 +261,13 @@ def _finite(layers: Iterable[GraphNode], ranges: Ends) -> Ends:
             argument = f"{node.inputs[0]}: batch"
             raise ArgumentError(argument, "values that are not finite", "finite numbers")
     return ranges
+
+
+def _check_layers(plain: Graph, lstms: tuple[str, ...]) -> None:
+    if any(node.row.is_quantizer for node in plain.nodes):
+        raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
+    if not layers_of(plain) and not lstms:
+        raise ArgumentError("model", "no layer of constant weights", "one at least")
 
 
 def _check_path(got: tuple[bool, ...], wanted: tuple[bool, ...]) -> None:

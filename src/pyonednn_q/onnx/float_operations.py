@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,10 @@ _FUNCTIONS: Mapping[str, Eltwise] = {
 }
 
 _ALGS = {kinds.MAX: "max", kinds.MIN: "min"}  # of two, beside arithmetic
+_NORMS = {kinds.LAYER_NORM, kinds.RMS_NORM, kinds.GROUP_NORM, kinds.INSTANCE_NORM}
 _REDUCTIONS = {kinds.REDUCE_SUM: "sum", kinds.REDUCE_MEAN: "mean", kinds.REDUCE_MAX: "max"}
+
+_NOTHING = np.empty(0)
 
 # Of these oneDNN's are too rough alone: of softplus 8e-6 where it is 1e-30 (float32, x = -68).
 _ROUGH = {"soft_relu"}
@@ -240,7 +244,7 @@ def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) 
         return of_row(what, constants, graph)
     if row.pool:
         return _pool(what, graph)
-    return _layer_norm(what, graph) if row is kinds.LAYER_NORM else _function(what, graph)
+    return _layer_norm(what, graph) if row in _NORMS else _function(what, graph)
 
 
 def _bounded(constants: Mapping[int, Array], what: GraphNode) -> tuple[FloatArithmetic, ...]:
@@ -311,7 +315,9 @@ def _pool(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
     return (*means, Reshape(dims_of(what.outputs[0], graph)))
 
 
-def _layer_norm(what: GraphNode, graph: FusedGraph) -> tuple[LayerNorm, ...]:
+def _layer_norm(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
+    if what.row in {kinds.GROUP_NORM, kinds.INSTANCE_NORM}:
+        return _group_norm(what, constants_of(what, graph), graph)
     gain = graph.constants.get(what.input(1))
     shift = graph.constants.get(what.input(2))
     src = dims_of(what.inputs[0], graph)
@@ -323,4 +329,28 @@ def _layer_norm(what: GraphNode, graph: FusedGraph) -> tuple[LayerNorm, ...]:
     if what.attributes.get("stash_type", 1) != 1:
         return ()
     shift = np.zeros_like(gain) if shift is None else shift
-    return (LayerNorm(gain, shift, float(what.attributes.get("epsilon", 1e-5))),)
+    epsilon = float(what.attributes.get("epsilon", 1e-5))
+    return (LayerNorm(gain, shift, epsilon, is_centered=what.row is kinds.LAYER_NORM),)
+
+
+def _group_norm(
+    what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph
+) -> tuple[Any, ...]:
+    """Return a norm over the places of each channel, or of each group of them."""
+    src = dims_of(what.inputs[0], graph)
+    gain, shift = (constants.get(at, _NOTHING) for at in (1, 2))
+    groups = int(what.attributes.get("num_groups", src[1]))
+    if len(src) < 3 or src[1] % groups or what.attributes.get("stash_type", 1) != 1:
+        return ()
+    if any(each.dtype != np.float32 or each.shape != src[1:2] for each in (gain, shift)):
+        return ()
+    places = (1,) * (len(src) - 2)
+    ones = np.ones(prod(src[1:]) // groups, np.float32)
+    epsilon = float(what.attributes.get("epsilon", 1e-5))
+    return (
+        Reshape((src[0] * groups, ones.size)),
+        LayerNorm(ones, ones * 0, epsilon),
+        Reshape(src),
+        FloatArithmetic("mul", gain.reshape(-1, *places)),
+        FloatArithmetic("add", shift.reshape(-1, *places)),
+    )

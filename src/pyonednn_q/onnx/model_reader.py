@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +21,9 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
 from pyonednn_q.onnx.half_precision import in_float32
-from pyonednn_q.onnx.opset_raising import RAISED_FROM, RAISED_TO, OpsetRaiser
+from pyonednn_q.onnx.opset_raising import raised_opset
 from pyonednn_q.onnx.saved_options import options_of
-from pyonednn_q.onnx.shape_inference import ranks, with_tensors
+from pyonednn_q.onnx.shape_inference import with_tensors
 from pyonednn_q.onnx.subgraphs import (
     WITH_GRAPHS,
     captured,
@@ -34,6 +33,7 @@ from pyonednn_q.onnx.subgraphs import (
 )
 from pyonednn_q.onnx.tensor_reader import MOST_DIMS, TensorReader, refused
 from pyonednn_q.onnx.wire import count_fields, fields_of
+from pyonednn_q.onnx.written_out import with_parts_written_out
 from pyonednn_q.shown import install, shortened, shown
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ Dims = tuple[int, ...]
 
 _FIELDS_A_NODE = 20  # on average, of as many nodes as there may be: seconds to count
 _OPEN = -1  # what some write instead of no length
-_MODULE = ("torch.nn.modules.module", "Module")
-_OF_TORCH = _MODULE, ("torch.export.exported_program", "ExportedProgram")
+_OF_TORCH = {
+    ("torch.nn.modules.module", "Module"),
+    ("torch.export.exported_program", "ExportedProgram"),
+}
 _SMALL = 1 << 12  # bytes of constants that decide over shapes, which the checker sees
 
 
@@ -152,7 +154,7 @@ def _parsed(model: Any, max_bytes: int, max_nodes: int) -> tuple[ModelProto, Pat
 def refuse_torch(model: object) -> None:
     """Refuse a model of torch, which is not imported for that, by the name of what takes it."""
     homes = {(kind.__module__, kind.__name__) for kind in type(model).__mro__}
-    if not homes.isdisjoint(_OF_TORCH):
+    if homes & _OF_TORCH:
         got = f"{type(model).__name__}, a model of torch"
         raise ArgumentError("model", got, "what pyonednn_q.torch.load(model, example) returns")
 
@@ -210,9 +212,9 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         tensors={},
         symbols=symbols,
     )
-    graph = with_tensors(_raised(with_names_apart(graph)))
+    graph = with_tensors(raised_opset(with_names_apart(graph)))
     wide = in_float32(graph)
-    return graph if wide is graph else with_tensors(wide)
+    return with_parts_written_out(graph if wide is graph else with_tensors(wide))
 
 
 def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:
@@ -227,20 +229,6 @@ def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:
     except Exception as error:  # of onnx, whatever it is
         got = shortened(str(error), 200)
         raise ArgumentError("model", got, "functions that can be written out") from None
-
-
-def _raised(graph: Graph) -> Graph:
-    """Return a graph of opset 7 to 12 as one of opset 13; as it is where that cannot be."""
-    if not RAISED_FROM <= graph.opset < RAISED_TO:
-        return graph
-    known = with_tensors(graph)
-    constants = dict(graph.constants)
-    dtypes = {name: info.dtype for name, info in known.tensors.items()}
-    nodes = OpsetRaiser(graph.opset, constants, ranks(graph), dtypes).raised(graph.nodes)
-    if nodes is None:
-        return graph
-    opsets = {**graph.opsets, "": RAISED_TO}
-    return replace(graph, nodes=tuple(nodes), constants=constants, opsets=opsets)
 
 
 def _nodes(

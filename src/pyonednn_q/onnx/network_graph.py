@@ -244,6 +244,9 @@ def _softmax(at: _Writing, node: Node, rank: int) -> int:
 
 def _layer_norm(at: _Writing, node: Node, rank: int) -> int:
     what: LayerNorm = node.runs
+    if not what.is_centered:
+        got = f"a LayerNorm that takes no mean off makes {shown(node.dst)}"
+        raise ArgumentError("model", got, f"one that does, as ONNX has it at opset {_OPSET}")
     parts = [at.constant(f"{node.dst}:{n}", getattr(what, n)) for n in ("gain", "shift")]
     axis = -np.ndim(what.gain)
     at.node(

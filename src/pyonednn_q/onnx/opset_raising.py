@@ -14,18 +14,39 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import GraphNode
+from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.onnx.shape_inference import known_lengths, with_tensors
 from pyonednn_q.onnx.subgraphs import graphs_of
 
-__all__ = ["RAISED_FROM", "RAISED_TO", "OpsetRaiser"]
+__all__ = ["raised_opset"]
 
 Array = np.ndarray[Any, Any]
 
-RAISED_FROM, RAISED_TO = 7, 13
+_FROM, _TO = 7, 13
 _INDICES = ("axes", "split", "pads", "starts", "ends", "k")
 
 
-class OpsetRaiser:
+def raised_opset(graph: Graph) -> Graph:
+    """Return a graph of opset 7 to 12 as one of opset 13; as it is where that cannot be.
+
+    Parameters
+    ----------
+    graph : Graph
+        As it is read.
+    """
+    if not _FROM <= graph.opset < _TO:
+        return graph
+    constants = dict(graph.constants)
+    dtypes = {name: info.dtype for name, info in with_tensors(graph).tensors.items()}
+    ranks = {name: len(dims) for name, dims in known_lengths(graph).items()}
+    nodes = _OpsetRaiser(graph.opset, constants, ranks, dtypes).raised(graph.nodes)
+    if nodes is None:
+        return graph
+    opsets = {**graph.opsets, "": _TO}
+    return replace(graph, nodes=tuple(nodes), constants=constants, opsets=opsets)
+
+
+class _OpsetRaiser:
     """Writes nodes of opset 7 to 12 as opset 13 has them.
 
     Parameters
@@ -145,7 +166,7 @@ class OpsetRaiser:
         fresh = dict(node.attributes)
         for name, branch in graphs_of(node.attributes).items():
             constants = dict(branch.constants)
-            own = OpsetRaiser(self._opset, constants, self._ranks, self._dtypes)
+            own = _OpsetRaiser(self._opset, constants, self._ranks, self._dtypes)
             nodes = own.raised(branch.nodes)
             if nodes is None:
                 return None

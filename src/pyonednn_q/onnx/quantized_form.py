@@ -84,6 +84,9 @@ class QuantizerPlacement:
         self._endless = {name for name, ends in ranges.items() if not np.isfinite(ends).all()}
         placed = place_quantizers(tuple(self._operators()), _TARGET)
         coded = {each.tensor for each in placed}
+        for node in graph.nodes:  # of a Split all parts are codes, or none
+            if node.row is kinds.SPLIT and coded.intersection(node.outputs):
+                coded.update(node.outputs)
         order = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]
         self.tensors = tuple(name for name in order if name in coded)
 
@@ -100,7 +103,8 @@ class QuantizerPlacement:
             reads = tuple(name for name in real if name not in self._endless)
             if reads:
                 kind = _OPERATION if layer is None else _LAYER
-                yield GraphOperator(kind, reads, node.outputs[0])
+                results = node.outputs if node.row is kinds.SPLIT else node.outputs[:1]
+                yield from (GraphOperator(kind, reads, name) for name in results)
 
     def _is_real(self, name: str) -> bool:
         return name not in self._graph.constants and self._view.dtype(name) == "float32"
@@ -164,9 +168,10 @@ class QuantizerPlacement:
         for node in reversed(self._graph.nodes):
             if id(node) in layers:
                 readers[node.inputs[0]] = node.name
-            elif node.row.moves_values(node.attributes) and node.outputs[0] in readers:
-                for name in node.inputs:
-                    readers.setdefault(name, readers[node.outputs[0]])
+            elif node.row.moves_values(node.attributes):
+                behind = next((readers[name] for name in node.outputs if name in readers), None)
+                for name in node.inputs if behind else ():
+                    readers.setdefault(name, behind)
         return readers
 
     def why(self, name: str) -> str:

@@ -53,11 +53,11 @@ def with_tensors(graph: Graph) -> Graph:
     return replace(graph, tensors=tensors, outputs=outputs)
 
 
-def ranks(graph: Graph) -> dict[str, int]:
-    """Return the number of dims of every tensor for which it follows, of open lengths, too."""
+def known_lengths(graph: Graph) -> dict[str, Lengths]:
+    """Return the dims of every tensor of which their number follows, of open lengths, too."""
     parts = (graph.nodes, graph.constants, graph.inputs, graph.opsets, graph.symbols)
     known = _known_tensors(*parts)
-    return {name: len(each.dims) for name, each in known.items() if each.dims is not None}
+    return {name: each.dims for name, each in known.items() if each.dims is not None}
 
 
 def inferred(

@@ -119,7 +119,7 @@ def _is_norm(node: GraphNode, graph: Graph) -> bool:
     parts = [graph.constants.get(node.input(at)) for at in (_GAIN, _SHIFT) if node.input(at)]
     is_last = node.attributes.get("axis", -1) == -1 and not any(node.outputs[1:])
     return (
-        node.row is kinds.LAYER_NORM
+        node.row in {kinds.LAYER_NORM, kinds.RMS_NORM}
         and is_last
         and bool(parts)
         and all(one is not None and one.ndim == 1 for one in parts)

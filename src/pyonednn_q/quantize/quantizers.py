@@ -53,6 +53,8 @@ class Quantizers:
         Layers that read the graph's inputs.
     means : mapping of str to ndarray
         Mean of each channel of a layer's source, by layers whose biases are corrected.
+    codes : mapping of str to ndarray
+        Codes of weights that are not the nearest, by layers.
     told : tuple of str
         What else a configuration asked for and did not get.
     """
@@ -63,6 +65,7 @@ class Quantizers:
     readers: Mapping[str, str] = field(default_factory=dict, hash=False)
     entering: frozenset[str] = frozenset()
     means: Mapping[str, Array] = field(default_factory=dict, hash=False, compare=False)
+    codes: Mapping[str, Array] = field(default_factory=dict, hash=False, compare=False)
     told: tuple[str, ...] = ()
 
     @classmethod
@@ -158,17 +161,8 @@ class Quantizers:
         axis : int or None
             Dimension of the output channels; None: one scale for all.
         """
-        settings = self.layers[layer].weights if layer in self.layers else None
-        if settings is None:
-            extent: Any = "per_tensor" if axis is None else "per_channel"
-            plain = integer_weights(wei, self.wei_bits, granularity=extent, axis=axis or 0)
-            return without_dead_channels(plain.codes, plain.qparams, axis or 0)
-        values, fq = self.weights_fq(layer, wei, axis)
-        meaning = qparams_from_fq(fq, "s8", axis=axis or 0)
-        codes = meaning.qparams.quantize(values)
-        last = meaning.first + fq.levels - 1
-        codes = np.clip(codes, meaning.first, last).astype(np.int8)
-        return without_dead_channels(codes, meaning.qparams, axis or 0)
+        codes, q = self._nearest(layer, wei, axis)
+        return self.codes.get(layer, codes), q
 
     def weights_fq(self, layer: str, wei: Array, axis: int | None) -> tuple[Array, FakeQuantize]:
         """Return a layer's weights as the tool exports them, and the FakeQuantize behind them.
@@ -233,6 +227,19 @@ class Quantizers:
                 yield f"{name}: a source of {source.bits} bits runs in {_BITS}, as kernels have it"
             if source is not None and source.per_channel:
                 yield f"{name}: one range of its source, as no kernel has one for each channel"
+
+    def _nearest(self, layer: str, wei: Array, axis: int | None) -> tuple[Array, QParams]:
+        settings = self.layers[layer].weights if layer in self.layers else None
+        if settings is None:
+            extent: Any = "per_tensor" if axis is None else "per_channel"
+            plain = integer_weights(wei, self.wei_bits, granularity=extent, axis=axis or 0)
+            return without_dead_channels(plain.codes, plain.qparams, axis or 0)
+        values, fq = self.weights_fq(layer, wei, axis)
+        meaning = qparams_from_fq(fq, "s8", axis=axis or 0)
+        codes = meaning.qparams.quantize(values)
+        last = meaning.first + fq.levels - 1
+        codes = np.clip(codes, meaning.first, last).astype(np.int8)
+        return without_dead_channels(codes, meaning.qparams, axis or 0)
 
     def _activation(self, tensor: str) -> TensorSettings | None:
         if self.config is None:
