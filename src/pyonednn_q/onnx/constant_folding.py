@@ -81,8 +81,8 @@ class _Folding(GraphEdit):
         inputs = {name: known[name] for name in read if name in known and name not in own}
         if len(own) + len(inputs) < len(read) or any(v.dims is None for v in inputs.values()):
             return
-        made = inferred((node,), own, inputs, self.graph.opsets)
-        self._tensors.update((name, made[name]) for name in outputs if name in made)
+        results = inferred((node,), own, inputs, self.graph.opsets)
+        self._tensors.update((name, results[name]) for name in outputs if name in results)
 
     def _folded(self, node: GraphNode) -> GraphNode | None:
         """Return a node as it has to stay, or None: its results are constants now.
