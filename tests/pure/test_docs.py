@@ -144,6 +144,18 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(path), (path.name, anchor)
 
 
+def test_the_image_installs_what_the_page_says() -> None:
+    page, image = (DOCS / "install.md").read_text(), (ROOT / "Dockerfile").read_text()
+    debian = page.partition("## Debian 13")[2].partition("\n## ")[0]
+    (packages,) = re.findall(r"apt install (.*)", debian)
+    (built,) = re.findall(r"no-install-recommends \\\n\s+(.*) \\\n", image)
+    assert built.split() == packages.split()
+    for line in re.findall(r"\$ pip install (.*)", debian):
+        assert " ".join(line.split()[:-1]) in image
+    soname = re.findall(r"soname `(libdnnl\.so\.[\d.]+)`", debian)
+    assert soname == re.findall(r"PYONEDNN_Q_LIBDNNL=(\S+)", image)
+
+
 def prose(page: Path) -> str:
     return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 

@@ -12,11 +12,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyonednn_q"
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 HOW = PAGE.partition("## How to add")[2].partition("\n## ")[0]
+_RECIPE = re.compile(r"^\*\*(.*?)\.\*\*\n(.*?)(?=^\*\*|\Z)", re.MULTILINE | re.DOTALL)
 RECIPES = {
     title: [" ".join(step.split()) for step in re.split(r"^\d\. ", body, flags=re.MULTILINE)[1:]]
-    for title, body in re.findall(
-        r"^\*\*(.*?)\.\*\*\n(.*?)(?=^\*\*|\Z)", HOW, re.MULTILINE | re.DOTALL
-    )
+    for title, body in _RECIPE.findall(HOW)
 }
 STEPS = [
     pytest.param(step, id=f"{title} {number}")
