@@ -131,6 +131,40 @@ def test_a_guide_is_short() -> None:
     """What is longer has a second subject, or is a log: that goes to docs/reference."""
     for page in DOCS.glob("*.md"):
         assert len(page.read_text().splitlines()) <= 250, page.name
+        long = [line for line in sentences(page).splitlines() if len(line) > 140]
+        assert long == [], page.name
+
+
+GLOSSARY = [
+    head.lower()
+    for head in re.findall("^## (.*)$", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+]
+FORMS = {"codes": "(?<!exit )codes", "map": r"(?<=\ba )map", "saturation": r"saturat\w+"}
+
+
+def test_the_glossary_has_fifteen_words() -> None:
+    assert len(GLOSSARY) == 15
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda p: p.stem)
+def test_a_word_of_the_glossary_is_a_link_where_it_first_stands(page: Path) -> None:
+    """In sentences: not in headings, tables, code and other links."""
+    if page.stem in {"glossary", "index"}:
+        pytest.skip("has all words")
+    text = re.sub(r"`[^`]*`", "", sentences(page))
+    text = re.sub(r"\[[^\]]*\]\(glossary\.md#([\w-]+)\)", r"\n#\1\n", text)
+    text = re.sub(r"!?\[[^\]]*\]\([^)]*\)", "", text)
+    for word in GLOSSARY:
+        form = FORMS.get(word, f"{word}s?")
+        found = re.search(rf"(?<![\w#-]){form}(?![\w-])", text, re.IGNORECASE)
+        linked = text.find(f"\n#{word.replace(' ', '-')}\n")
+        assert found is None or -1 < linked < found.start(), word
+
+
+def sentences(page: Path) -> str:
+    """Return a page without code, headings and tables."""
+    outside = re.sub(r"^(#|\||    +\S).*$", "", prose(page), flags=re.MULTILINE)
+    return re.sub(r"^  ```.*?^  ```$", "", outside, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize(
