@@ -1,11 +1,10 @@
-"""Write what the composer's pages take from the code: docs/rules.md, and a table of composer.md.
+"""Write the pages of docs/reference that the composer's code makes: rules and composed chains.
 
 python tools/composer_pages.py
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +20,7 @@ from pyonednn_q.rewrite.rule import RUN, Rule, RuleSet
 from pyonednn_q.rewrite.rules import carry
 from refusals import reasons
 
-DOCS = Path(__file__).parents[1] / "docs"
-BEGIN, END = "<!-- chains: tools/composer_pages.py -->\n", "<!-- end -->"
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
 SECTIONS: tuple[tuple[str, str, RuleSet], ...] = (
     (
@@ -48,13 +46,23 @@ SECTIONS: tuple[tuple[str, str, RuleSet], ...] = (
     ),
 )
 
+CHAINS_HEAD = """\
+# Chains, composed
+
+Written by `tools/composer_pages.py`; do not edit. The chains that OpenVINO's CPU plugin tests
+behind a convolution with bias, and some more that are easy to get wrong. Each is lowered twice:
+step by step, and [composed](../composer.md). The numbers are post-ops. `pyonednn-q explain NAME`
+shows each chain; [measurements](measurements.md#what-composing-is-worth) has the time.
+
+"""
+
 HEAD = """\
 # The rules of the composer
 
 Written by `tools/composer_pages.py` from the rules themselves; do not edit. A rule looks at
 neighbouring steps and either replaces them, or refuses with a reason, or is not concerned. They are
 tried in this order until none fires; `plan.explain()` and `pyonednn-q explain LAYER --trace` tell
-what happened. How to read a plan is in [composer.md](composer.md).
+what happened. How to read a plan is in [composer.md](../composer.md).
 
 | label | promise | policies |
 |---|---|---|
@@ -68,7 +76,7 @@ WORDS = {Acc: "accumulator", Dst: "store", RUN: "one or more steps"}
 
 
 def rules_page() -> Iterator[str]:
-    """Give the lines of docs/rules.md."""
+    """Give the lines of docs/reference/rules.md."""
     yield from HEAD.splitlines()
     fired = examples()
     told: set[str] = set()
@@ -121,8 +129,9 @@ def examples() -> dict[str, tuple[str, Record]]:
     return firings
 
 
-def chains_table() -> Iterator[str]:
-    """Give the lines of the table of known chains: post-ops step by step, and composed."""
+def chains_page() -> Iterator[str]:
+    """Give the lines of docs/reference/composed_chains.md: post-ops step by step, and composed."""
+    yield from CHAINS_HEAD.splitlines()
     yield "| chain | to u8: step by step | composed | to f32: step by step | composed |"
     yield "|---|--:|--:|--:|--:|"
     for name in presets.names("chains"):
@@ -139,18 +148,10 @@ def with_dst(tables: dict[str, Any], dtype: str) -> Description:
     return read({**tables, "dst": {**tables.get("dst", {}), "dtype": dtype}})
 
 
-def with_table(page: str) -> str:
-    """Return docs/composer.md with the table as it is now."""
-    block = BEGIN + "\n" + "\n".join(chains_table()) + "\n\n" + END
-    pattern = re.escape(BEGIN) + ".*?" + re.escape(END)
-    return re.sub(pattern, lambda _: block, page, flags=re.DOTALL)
-
-
 def main() -> int:
     """Write both."""
-    (DOCS / "rules.md").write_text("\n".join(rules_page()) + "\n", "utf-8")
-    composer = DOCS / "composer.md"
-    composer.write_text(with_table(composer.read_text("utf-8")), "utf-8")
+    for name, lines in {"rules": rules_page(), "composed_chains": chains_page()}.items():
+        (REFERENCE / f"{name}.md").write_text("\n".join(lines) + "\n", "utf-8")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Write docs/dialects.md: what each runtime's requantization is.
+"""Write docs/reference/dialects.md: what each runtime's requantization is.
 
     python tools/dialects.py
 
@@ -65,7 +65,7 @@ print(difference_report(tflite, onnx, ties=tie_mask(acc, **scales)).text())
 
 `tie_mask` says which sums lie half way between two codes: the other 125 are what two roundings
 cost. Of an operator and somebody else's codes,
-`pq.explain_difference` says which dialect gives them: [inspect.md](inspect.md).
+`pq.explain_difference` says which dialect gives them: [inspect.md](../inspect.md).
 
 ## A fused clamp, and a scale for each channel
 
@@ -145,7 +145,7 @@ before the clamp:
 | framework | scales | M formed in | rule | halves |
 |---|---|---|---|---|"""
 STUDIES = "\n## Where the notes are wrong\n"
-PAGE = Path(__file__).parents[1] / "docs" / "dialects.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "dialects.md"
 OPS = ("conv", "depthwise conv", "deconv", "inner_product")
 
 

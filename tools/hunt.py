@@ -13,7 +13,7 @@ hangs is a finding too, and the next goes on behind it.
     python tools/hunt.py --region volumes --seconds 60          # of tools/hunt_regions.py
     python tools/hunt.py --plain --seconds 60
     python tools/hunt.py --plain --ignore sum-into-gaps --count 40000   # what a row guards against
-    python tools/hunt.py --page *.json > docs/hunt.md
+    python tools/hunt.py --page *.json > docs/reference/hunt.md
 """
 
 from __future__ import annotations

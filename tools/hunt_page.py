@@ -1,4 +1,4 @@
-"""The page of the hunt: docs/hunt.md, of results."""
+"""The page of the hunt: docs/reference/hunt.md, of results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def page(tallies: Sequence[Tally]) -> Iterator[str]:
-    """Give the lines of docs/hunt.md."""
+    """Give the lines of docs/reference/hunt.md."""
     yield from HEAD.splitlines()
     yield "\n## Counts\n"
     yield "| problems of | oneDNN | instruction set | number | ran | refused | wrong | seeds |"

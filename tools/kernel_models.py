@@ -1,4 +1,4 @@
-r"""Write the table of proven kernel models, and docs/kernel_models.md.
+r"""Write the table of proven kernel models, and docs/reference/kernel_models.md.
 
 Each part is what tests/isa/test_kernel_models.py found in one process:
 
@@ -30,7 +30,7 @@ from pyonednn_q.predict.region import Key, Region, read
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src/pyonednn_q/predict/kernel_models.toml"
-PAGE = ROOT / "docs/kernel_models.md"
+PAGE = ROOT / "docs/reference/kernel_models.md"
 PROCESS = ("isa", "version", "runtime")
 
 sys.path.insert(0, str(ROOT / "tests"))  # for `support`, whose problems earlier proofs compared

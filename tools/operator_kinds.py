@@ -1,6 +1,6 @@
-"""Write docs/operator_kinds.md: what becomes of each operator of ONNX.
+"""Write docs/reference/operator_kinds.md: what becomes of each operator of ONNX.
 
-python tools/operator_kinds.py > docs/operator_kinds.md
+python tools/operator_kinds.py > docs/reference/operator_kinds.md
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ What a model's operators become, by ONNX's names; another's domain stands before
   (`graph/shape_rules.py`, `graph/move_rules.py`, which state the formulas); none: as the package
   onnx infers them, where it is installed.
 - **float error**: the rule by which `pyonednn-q diff` bounds what float32 may be off by;
-  [how](from_onnx.md).
+  [how](../from_onnx.md).
 - **dialects**: the [operator of other runtimes](quantized_operators.md) that `diff` tries where
   codes differ.
 
@@ -52,7 +52,7 @@ DEFINITIONS = """
 ## By definition alone
 
 These run through `onnx.reference`, or
-[what stands for it here](onnx_operators.md#what-others-compute), and were compared with ONNX
+[what stands for it here](../onnx_operators.md#what-others-compute), and were compared with ONNX
 Runtime. What is on no list of this page is refused.
 
 """

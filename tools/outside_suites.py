@@ -1,6 +1,6 @@
-"""Write docs/outside_suites.md: suites that nobody here wrote, and how many outputs are theirs.
+"""Write docs/reference/outside_suites.md: suites of others, and how many of their outputs are ours.
 
-    python tools/outside_suites.py --conformance conformance.npz > docs/outside_suites.md
+    python tools/outside_suites.py --conformance conformance.npz > docs/reference/outside_suites.md
 
 The numbers of tests/data are compared again, and those of TOSA's whole conformance suite, which
 tools/tosa_vectors.py packs from what its generator writes: see there.

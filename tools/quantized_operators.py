@@ -1,6 +1,6 @@
-"""Write docs/quantized_operators.md: which arithmetic each dialect's operators use.
+"""Write docs/reference/quantized_operators.md: which arithmetic each dialect's operators use.
 
-python tools/quantized_operators.py > docs/quantized_operators.md
+python tools/quantized_operators.py > docs/reference/quantized_operators.md
 """
 
 from __future__ import annotations

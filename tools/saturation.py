@@ -1,11 +1,11 @@
-"""Write docs/saturation.md: how kernels without VNNI sum, and on how many outputs that was proven.
+"""Write docs/reference/saturation.md: how kernels without VNNI sum, and where that was proven.
 
 Each part is what tests/isa/test_sums.py compared in one process:
 
     for isa in SSE41 AVX2 AVX512_CORE AVX512_CORE_AMX; do       # with each oneDNN
         ONEDNN_MAX_CPU_ISA=$isa PYONEDNN_Q_SUMS=part-$isa.json pytest -m '' tests/isa/test_sums.py
     done
-    python tools/saturation.py part*.json > docs/saturation.md
+    python tools/saturation.py part*.json > docs/reference/saturation.md
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Write docs/standard_cases.md: what became of every case of the standard, operator by operator.
+"""Write docs/reference/standard_cases.md: every case of the standard, operator by operator.
 
-python tools/standard_cases.py > docs/standard_cases.md
+python tools/standard_cases.py > docs/reference/standard_cases.md
 """
 
 from __future__ import annotations

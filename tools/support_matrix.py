@@ -1,12 +1,12 @@
-"""Write docs/support_matrix.md, what oneDNN does, and docs/guards.md, what it does wrong.
+"""Write docs/reference/support_matrix.md and guards.md: what oneDNN does, and what it does wrong.
 
 Every row of the matrix is a few problems that should be answered alike. Per instruction set (each
 in a process of its own, for the limit can be set once) the library is asked for its first
 implementation, unguarded, and the name is classified.
 
     python tools/support_matrix.py probe > part.json        # with each oneDNN
-    python tools/support_matrix.py write part*.json > docs/support_matrix.md
-    python tools/support_matrix.py guards > docs/guards.md
+    python tools/support_matrix.py write part*.json > docs/reference/support_matrix.md
+    python tools/support_matrix.py guards > docs/reference/guards.md
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def differs(row: Row, part: Part, level: str) -> bool:
 
 
 def matrix_page(parts: Sequence[Part]) -> Iterator[str]:
-    """Give the lines of docs/support_matrix.md."""
+    """Give the lines of docs/reference/support_matrix.md."""
     yield from MATRIX_HEAD.splitlines()
     columns = [(part, level) for part in parts for level in part.levels]
     heads = [f"{part.name} {level}" for part, level in columns]
@@ -265,7 +265,7 @@ def differences(columns: Sequence[tuple[Part, str]]) -> Iterator[str]:
 
 
 def guards_page() -> Iterator[str]:
-    """Give the lines of docs/guards.md."""
+    """Give the lines of docs/reference/guards.md."""
     yield from GUARDS_HEAD.splitlines()
     for guard in guards.GUARDS:
         levels = [level for level in LEVELS if guard.isas(InstructionSet(level))]

@@ -37,7 +37,14 @@ extensions = [
 ]
 
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "docs/api/**", "examples/*.ipynb", "third_party/*/*.md"]
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/reference/*.md",
+    "docs/api/**",
+    "examples/*.ipynb",
+    "third_party/*/*.md",
+]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "tools", "benchmarks"]
 templates_path = ["templates"]
 

@@ -17,6 +17,7 @@ from support.peers.packaged_models import MODELS, path_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "docs" / "reference").glob("*.md"))
 BLOCKS = [
     pytest.param(block, id=f"{page.name}-{index}")
     for page in PAGES
@@ -75,15 +76,25 @@ SHOWN = [
     for page in (
         "README.md",
         "docs/calls.md",
+        "docs/calls_in_use.md",
+        "docs/c_slots.md",
         "docs/composer.md",
-        "docs/dialects.md",
+        "docs/errors.md",
         "docs/fake_quantize.md",
         "docs/from_onnx.md",
         "docs/from_openvino.md",
         "docs/from_torch.md",
+        "docs/index.md",
+        "docs/mixed_precision.md",
         "docs/networks.md",
+        "docs/onnx_models.md",
+        "docs/onnx_nodes.md",
         "docs/onnx_operators.md",
         "docs/quantize.md",
+        "docs/ranges.md",
+        "docs/reference/dialects.md",
+        "docs/torch_ao.md",
+        "docs/training_tool.md",
     )
     for shown in re.findall(
         r"```python\n((?:(?!```).)*)```(?:(?!```).)*```text\n(.*?)```",
@@ -111,7 +122,7 @@ def test_commands_on_a_model_do_what_the_page_says(tmp_path: Path) -> None:
     """On the model of the page: they find nothing wrong, write their files, print what is shown."""
     for package in ("onnx", "onnxruntime"):
         pytest.importorskip(package, reason=f"{package} is not installed")
-    page = (ROOT / "docs" / "from_onnx.md").read_text()
+    page = (ROOT / "docs" / "onnx_models.md").read_text()
     whole = page[page.index("## A whole model") :]
     (block, *_) = re.findall(r"```python\n(.*?)```", whole, re.DOTALL)
     (console, *_) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
@@ -134,7 +145,7 @@ def test_examples_run(example: Path) -> None:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
-def test_notebooks_print_what_they_show(notebook: Path) -> None:
+def test_notebooks_print_what_they_show(notebook: Path, tmp_path: Path) -> None:
     """Cells run in order, in one process; marks between them tell their outputs apart."""
     cells = [
         each for each in json.loads(notebook.read_text())["cells"] if each["cell_type"] == "code"
@@ -143,7 +154,7 @@ def test_notebooks_print_what_they_show(notebook: Path) -> None:
     code = "".join(f"{''.join(each['source'])}\nprint({mark!r})\n" for each in cells)
     skip_without(code)
     skip_without_files(code)
-    printed = run("-c", code).split(f"{mark}\n")
+    printed = run("-c", code, folder=tmp_path).split(f"{mark}\n")
     shown = ["".join("".join(out["text"]) for out in each["outputs"]) for each in cells]
     # What was measured is the machine's business.
     here = re.compile(r"^here: .*$", re.MULTILINE)

@@ -302,7 +302,7 @@ def test_nothing_is_nothing() -> None:
 
 
 def test_one_call_of_each_prints_what_the_page_says() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "quantized_operators.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "quantized_operators.md").read_text()
     *_, code, output = re.findall(r"```(?:python|text)\n(.*?)```", page, re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -29,7 +29,7 @@ from support.faults_layouts import LAYOUT_FAULTS
 from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
 
 # A step of bf16, which bounds of float arithmetic allow; pairs of large codes, where seeded ones
-# stay below what saturates: docs/inspect.md.
+# stay below what saturates: docs/self_check.md.
 NOT_CAUGHT = {"depthwise-to-bf16", "matmul-in-shares"}
 CAUGHT = ("self_check: ", "runtime_error", "dnnl_primitive_execute: ")
 MODELLED = ("convolution", "deconvolution", "inner_product", "matmul")

@@ -94,7 +94,7 @@ def test_a_write_past_the_first_of_many_bytes_is_noticed() -> None:
 
 
 def test_constant_weights_are_not_read() -> None:
-    """What docs/calls.md says: whoever writes them all the same is not noticed."""
+    """What docs/calls_in_use.md says: whoever writes them all the same is not noticed."""
     for own in (True, False):
         if own:
             wei = weights()

@@ -34,7 +34,7 @@ def codes(*dims: int) -> Any:
 
 
 # Instruction sets on which regions have been compared, class by class; on others a region is what
-# the random problems of the first comparison happened to be (docs/kernel_models.md).
+# the random problems of the first comparison happened to be (docs/reference/kernel_models.md).
 WHOLE_REGIONS = {
     "SSE41",
     "AVX2",

@@ -6,6 +6,8 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+
 import dialects
 import hunt_page
 import kernel_blocks
@@ -18,17 +20,18 @@ from pyonednn_q.requantize import quantize_rules
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
 PROBE = "probe both runtimes again: see the top of tools/support_matrix.py"
 
 
 def test_the_guard_page_is_the_guard_table() -> None:
     page = "\n".join(support_matrix.guards_page()) + "\n"
-    current = (DOCS / "guards.md").read_text() == page
-    assert current, "run: python tools/support_matrix.py guards > docs/guards.md"
+    current = (REFERENCE / "guards.md").read_text() == page
+    assert current, "run: python tools/support_matrix.py guards > docs/reference/guards.md"
 
 
 def test_the_page_of_the_hunt_tells_of_nothing_wrong() -> None:
-    page = (DOCS / "hunt.md").read_text()
+    page = (REFERENCE / "hunt.md").read_text()
     assert page.startswith(hunt_page.HEAD), "write it again: see the top of tools/hunt_page.py"
     rows = [
         line.split(" | ") for line in page.splitlines() if re.match(r"\| (layers|plain) ", line)
@@ -40,7 +43,7 @@ def test_the_page_of_the_hunt_tells_of_nothing_wrong() -> None:
 
 
 def test_the_support_matrix_answers_every_question() -> None:
-    page = (DOCS / "support_matrix.md").read_text()
+    page = (REFERENCE / "support_matrix.md").read_text()
     lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
     answered = {(line[0].removeprefix("| "), line[-1].removesuffix(" |")) for line in lines}
     asked = {(row.title, row.known) for row in support_matrix.rows()}
@@ -49,14 +52,14 @@ def test_the_support_matrix_answers_every_question() -> None:
 
 
 def test_every_difference_is_explained() -> None:
-    assert support_matrix.NOT_EXPLAINED not in (DOCS / "support_matrix.md").read_text()
+    assert support_matrix.NOT_EXPLAINED not in (REFERENCE / "support_matrix.md").read_text()
     titles = {row.title for row in support_matrix.rows()}
     assert set(support_matrix.EXPLAINED) <= titles
 
 
 def test_the_page_of_kernel_models_is_the_table() -> None:
     """Both are made from each other: what is proven from the table, the counts from the page."""
-    page = (DOCS / "kernel_models.md").read_text()
+    page = (REFERENCE / "kernel_models.md").read_text()
     rows = kernel_models.rows_of(kernel_models.TABLE.read_text(), page)
     advice = "run: python tools/kernel_models.py, with parts as it says"
     assert "\n".join(kernel_models.page(rows)) + "\n" == page, advice
@@ -73,7 +76,7 @@ def test_the_table_of_kernel_models_can_be_read() -> None:
 
 def test_the_page_of_dialects_is_the_catalogue() -> None:
     page = "\n".join(dialects.static_page()) + "\n" + dialects.STUDIES
-    current = (DOCS / "dialects.md").read_text().startswith(page)
+    current = (REFERENCE / "dialects.md").read_text().startswith(page)
     assert current, "run: python tools/dialects.py"
 
 
@@ -119,6 +122,85 @@ def test_the_table_of_words_is_that_of_the_code() -> None:
 
 
 def test_the_index_names_every_page() -> None:
-    index = (DOCS / "index.md").read_text()
-    pages = {path.name for path in DOCS.glob("*.md")} - {"index.md"}
-    assert set(re.findall(r"\((\w+\.md)", index)) == pages
+    linked = {path for path, _ in links(DOCS / "index.md")}
+    assert {*DOCS.glob("**/*.md")} - {DOCS / "index.md", DOCS / "site" / "contents.md"} <= linked
+    assert {*(ROOT / "examples").glob("*.ipynb")} <= linked
+
+
+def test_a_guide_is_short() -> None:
+    """What is longer has a second subject, or is a log: that goes to docs/reference."""
+    for page in DOCS.glob("*.md"):
+        assert len(page.read_text().splitlines()) <= 250, page.name
+        long = [line for line in sentences(page).splitlines() if len(line) > 140]
+        assert long == [], page.name
+
+
+GLOSSARY = [
+    head.lower()
+    for head in re.findall("^## (.*)$", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+]
+FORMS = {"codes": "(?<!exit )codes", "map": r"(?<=\ba )map", "saturation": r"saturat\w+"}
+
+
+def test_the_glossary_has_fifteen_words() -> None:
+    assert len(GLOSSARY) == 15
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda p: p.stem)
+def test_a_word_of_the_glossary_is_a_link_where_it_first_stands(page: Path) -> None:
+    """In sentences: not in headings, tables, code and other links."""
+    if page.stem in {"glossary", "index"}:
+        pytest.skip("has all words")
+    text = re.sub(r"`[^`]*`", "", sentences(page))
+    text = re.sub(r"\[[^\]]*\]\(glossary\.md#([\w-]+)\)", r"\n#\1\n", text)
+    text = re.sub(r"!?\[[^\]]*\]\([^)]*\)", "", text)
+    for word in GLOSSARY:
+        form = FORMS.get(word, f"{word}s?")
+        found = re.search(rf"(?<![\w#-]){form}(?![\w-])", text, re.IGNORECASE)
+        linked = text.find(f"\n#{word.replace(' ', '-')}\n")
+        assert found is None or -1 < linked < found.start(), word
+
+
+def sentences(page: Path) -> str:
+    """Return a page without code, headings and tables."""
+    outside = re.sub(r"^(#|\||    +\S).*$", "", prose(page), flags=re.MULTILINE)
+    return re.sub(r"^  ```.*?^  ```$", "", outside, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *REFERENCE.glob("*.md")], ids=lambda p: p.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Without Sphinx, which checks the same of the site."""
+    for path, anchor in links(page):
+        assert path.exists(), path
+        if anchor and path.suffix == ".md":
+            assert anchor in anchors(path), (path.name, anchor)
+
+
+def test_the_image_installs_what_the_page_says() -> None:
+    page, image = (DOCS / "install.md").read_text(), (ROOT / "Dockerfile").read_text()
+    debian = page.partition("## Debian 13")[2].partition("\n## ")[0]
+    (packages,) = re.findall(r"apt install (.*)", debian)
+    (built,) = re.findall(r"no-install-recommends \\\n\s+(.*) \\\n", image)
+    assert built.split() == packages.split()
+    for line in re.findall(r"\$ pip install (.*)", debian):
+        assert " ".join(line.split()[:-1]) in image
+    soname = re.findall(r"soname `(libdnnl\.so\.[\d.]+)`", debian)
+    assert soname == re.findall(r"PYONEDNN_Q_LIBDNNL=(\S+)", image)
+
+
+def prose(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """Return file and anchor of each link of a page that stays in the repository."""
+    found = re.findall(r"\]\(([^)\s:#]*)(?:#([^)\s]*))?\)", prose(page))
+    return [((page.parent / path).resolve() if path else page, anchor) for path, anchor in found]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return a page's anchors, as code hosts make them of headings."""
+    heads = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}

@@ -1,4 +1,4 @@
-"""docs/quantized_operators.md is what its tool writes, and its example is executed."""
+"""docs/reference/quantized_operators.md is what its tool writes, and its example is executed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 import quantized_operators
 from pyonednn_q import emulate as quantized
 
-PAGE = Path(__file__).parents[2] / "docs" / "quantized_operators.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "quantized_operators.md"
 
 
 def test_the_page_is_the_catalogue() -> None:
     written = "\n".join(quantized_operators.page()) + "\n"
-    again = "run: python tools/quantized_operators.py > docs/quantized_operators.md"
+    again = "run: python tools/quantized_operators.py > docs/reference/quantized_operators.md"
     assert written == PAGE.read_text(), again
 
 

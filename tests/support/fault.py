@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, NDArray[Any]]
 
-# The versions on which the table's rows were looked up, one by one (docs/guards.md).
+# The versions on which the table's rows were looked up, one by one (docs/reference/guards.md).
 MEASURED = {(3, 7), (3, 13)}
 
 

@@ -1,4 +1,4 @@
-"""How kernels sum, at the borders of each rule that was measured (docs/saturation.md)."""
+"""How kernels sum, at the borders of each rule that was measured (docs/reference/saturation.md)."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_post_op_counts(name: str) -> None:
 
 @pytest.mark.parametrize("name", chains.NAMES)
 def test_the_page_shows_these_counts(name: str) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "composer.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "composed_chains.md").read_text()
     row = re.search(rf"^\| `{name}`: .* \| (.*) \|$", page, re.MULTILINE)
     composed_u8, naive_u8, composed_f32, naive_f32 = COUNTS[name]
     assert row is not None

@@ -33,7 +33,7 @@ EXP_LOSES = (0.95, 0.042, 0.042)
 
 
 def off(alg: str, x: float, y: float, alpha: float, at: int) -> float:
-    """How far a kernel may be off, as docs/kernel_models.md has it."""
+    """How far a kernel may be off, as docs/reference/kernel_models.md has it."""
     units = BOUNDS[alg].units[at]
     if alg == "exp":
         return (units + EXP_LOSES[at] * abs(x)) * UNIT * abs(y) + LEAST

@@ -43,7 +43,7 @@ class Tally:
         return f"{self.cases} cases, {self.outputs} outputs, {len(self.wrong)} wrong{refused}"
 
 
-PAGE = Path(__file__).parents[3] / "docs/outside_suites.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/outside_suites.md"
 REFUSALS = (SaturationError, ReferenceKernelError)
 
 
