@@ -50,7 +50,7 @@ def test_codes_go_through(used: str, tmp_path: Path) -> None:
     how = {part.name: node.how for node in own.graph.nodes for part in node.parts}
     assert how["split"] == "codes moved"
     assert {how[name] for name in ("first", *used)} == {"INT8 matmul"}
-    assert own.graph.qparams["r:codes"] == own.graph.qparams[f"{used[-1]}:codes"]
+    assert own.graph.tensors["r:codes"].qparams == own.graph.tensors[f"{used[-1]}:codes"].qparams
     found.save(tmp_path / "int8.onnx")
     session = onnxruntime.InferenceSession(
         str(tmp_path / "int8.onnx"), providers=["CPUExecutionProvider"]

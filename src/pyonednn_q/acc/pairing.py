@@ -3,7 +3,8 @@
 They multiply unsigned source bytes by signed weight bytes and add the products of neighbours in 16
 bits with saturation (vpmaddubsw), then go on in 32 bits. Who is whose neighbour depends on how a
 kernel walks over its sum. That was found by giving each two positions of a kernel the largest
-weights and looking which results saturate, and then proven on whole sums (docs/saturation.md):
+weights and looking which results saturate, and then proven on whole sums
+(docs/reference/saturation.md):
 
     channels    input channels 2k and 2k+1 of one group, at one tap or spatial position
     taps        the same, but taps follow each other without a gap (matrix products of patches)

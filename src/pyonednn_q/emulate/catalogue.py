@@ -1,9 +1,9 @@
 """Which arithmetic each dialect's operators use: the sentences of their tables, which docs print.
 
 z is a zero point, s a scale, x a code less its zero point. "D2" is TFLite's multiplication by a
-31-bit multiplier with two roundings, see docs/dialects.md; "half up", "half away" and "even" say
-where halves go. r is s_src / s_dst as one float32. "Floats" means: dequantize, compute in float32,
-quantize by the dialect's own rule.
+31-bit multiplier with two roundings, see docs/reference/dialects.md; "half up", "half away" and
+"even" say where halves go. r is s_src / s_dst as one float32. "Floats" means: dequantize,
+compute in float32, quantize by the dialect's own rule.
 """
 
 from __future__ import annotations

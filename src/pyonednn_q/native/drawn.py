@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 class NoModelHereError(Exception):
-    """Something that is not judged: docs/inspect.md."""
+    """Something that is not judged: docs/self_check.md."""
 
 
 _POOL = 8191

@@ -63,10 +63,10 @@ def fuse(
         so.
     saturation : {"f32", "narrow", "allow", "refuse"}
         What becomes of layers whose products no kernel sums exactly without VNNI
-        (docs/saturation.md). f32: primitives of float32 on the real values of their codes; of a
-        dynamic source on the source itself. narrow: weights of 7 bits, and the node says what that
-        costs. allow: as they are. refuse: `Model` raises SaturationError. The logger ``pyonednn_q``
-        counts them in one warning, and warns where no layer at all is INT8.
+        (docs/reference/saturation.md). f32: primitives of float32 on the real values of their
+        codes; of a dynamic source on the source itself. narrow: weights of 7 bits, and the node
+        says what that costs. allow: as they are. refuse: `Model` raises SaturationError. The logger
+        ``pyonednn_q`` counts them in one warning, and warns where no layer at all is INT8.
 
     Returns
     -------

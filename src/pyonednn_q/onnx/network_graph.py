@@ -85,13 +85,13 @@ def graph_of(network: Network, dims: Any) -> Graph:  # noqa: ANN401 - a mapping
         tensors=inputs,
         symbols={name: each for name, each in known.items() if is_open[name]},
     )
-    writing = _Writing(graph, network, {name: len(each) for name, each in known.items()})
+    writing = _NetworkWriting(graph, network, {name: len(each) for name, each in known.items()})
     for node in network.nodes:
         writing.write(node)
     return replace(graph, nodes=tuple(writing.nodes), constants=writing.constants)
 
 
-class _Writing(GraphEdit):
+class _NetworkWriting(GraphEdit):
     """What is written of a network, with the number of dims of each tensor."""
 
     def __init__(self, graph: Graph, network: Network, ranks: dict[str, int]) -> None:
@@ -189,7 +189,7 @@ def _window(
     }
 
 
-def _pool(at: _Writing, node: Node, rank: int) -> int:
+def _pool(at: _NetworkWriting, node: Node, rank: int) -> int:
     what: Pool = node.runs
     is_max = what.alg == "max"
     if what.src_q is not None:
@@ -207,7 +207,7 @@ def _pool(at: _Writing, node: Node, rank: int) -> int:
     return rank
 
 
-def _reshape(at: _Writing, node: Node, _rank: int) -> int:
+def _reshape(at: _NetworkWriting, node: Node, _rank: int) -> int:
     dims = node.runs.dims
     if 0 in dims:
         raise ShapeError("model", f"dims {dims} of {shown(node.dst)}", "lengths, or -1")
@@ -216,19 +216,19 @@ def _reshape(at: _Writing, node: Node, _rank: int) -> int:
     return len(dims)
 
 
-def _concat(at: _Writing, node: Node, rank: int) -> int:
+def _concat(at: _NetworkWriting, node: Node, rank: int) -> int:
     if node.runs.tables:
         raise ArgumentError("model", f"tables of codes make {shown(node.dst)}", "floats")
     at.node(kinds.CONCAT, node.srcs, node.dst, axis=node.runs.axis)
     return rank
 
 
-def _transpose(at: _Writing, node: Node, rank: int) -> int:
+def _transpose(at: _NetworkWriting, node: Node, rank: int) -> int:
     at.node(kinds.TRANSPOSE, node.srcs, node.dst, perm=node.runs.perm)
     return rank
 
 
-def _slice(at: _Writing, node: Node, rank: int) -> int:
+def _slice(at: _NetworkWriting, node: Node, rank: int) -> int:
     what: Slice = node.runs
     last = what.start + (what.length - 1) * what.step + 1
     numbers = {"starts": what.start, "ends": last, "axes": what.axis, "steps": what.step}
@@ -237,12 +237,12 @@ def _slice(at: _Writing, node: Node, rank: int) -> int:
     return rank
 
 
-def _softmax(at: _Writing, node: Node, rank: int) -> int:
+def _softmax(at: _NetworkWriting, node: Node, rank: int) -> int:
     at.node(kinds.SOFTMAX, node.srcs, node.dst, axis=node.runs.axis)
     return rank
 
 
-def _layer_norm(at: _Writing, node: Node, rank: int) -> int:
+def _layer_norm(at: _NetworkWriting, node: Node, rank: int) -> int:
     what: LayerNorm = node.runs
     if not what.is_centered:
         got = f"a LayerNorm that takes no mean off makes {shown(node.dst)}"
@@ -255,7 +255,7 @@ def _layer_norm(at: _Writing, node: Node, rank: int) -> int:
     return rank
 
 
-def _arithmetic(at: _Writing, node: Node, rank: int) -> int:
+def _arithmetic(at: _NetworkWriting, node: Node, rank: int) -> int:
     what: FloatArithmetic = node.runs
     reads = node.srcs
     if what.constant is not None:
@@ -266,17 +266,17 @@ def _arithmetic(at: _Writing, node: Node, rank: int) -> int:
     return max(rank, *(at.ranks[name] for name in node.srcs))
 
 
-def _function(at: _Writing, node: Node, rank: int) -> int:
+def _function(at: _NetworkWriting, node: Node, rank: int) -> int:
     ChainWriter(at, node.srcs[0], node.dst).write(node.runs.step)
     return rank
 
 
-def _product(at: _Writing, node: Node, rank: int) -> int:
+def _product(at: _NetworkWriting, node: Node, rank: int) -> int:
     at.node(kinds.MATMUL, node.srcs, node.dst)
     return rank
 
 
-_OPERATIONS: dict[type, Callable[[_Writing, Node, int], int]] = {
+_OPERATIONS: dict[type, Callable[[_NetworkWriting, Node, int], int]] = {
     Pool: _pool,
     Reshape: _reshape,
     Concat: _concat,

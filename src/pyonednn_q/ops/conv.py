@@ -178,9 +178,9 @@ class Conv(_Windowed):
         What carries the zero point of the source. Auto is oneDNN's attribute; where that is known
         to be computed wrong or has no fast kernel, the bias, or a map that is added to the sums.
     requantize : str, optional
-        A dialect of docs/dialects.md, such as ``"tflite_2step"``, that makes the codes of `dst_q`
-        from exact s32 sums; `post` may be one Clip then, and `dst_q` have a scale for each channel.
-        None: oneDNN.
+        A dialect of docs/reference/dialects.md, such as ``"tflite_2step"``, that makes the codes
+        of `dst_q` from exact s32 sums; `post` may be one Clip then, and `dst_q` have a scale for
+        each channel. None: oneDNN.
     self_check : {"auto"} or bool
         Auto: run each new primitive once on seeded codes, compare a sample of its result with exact
         sums, and pass over an implementation that is wrong. True: run whatever is made ready for a

@@ -173,7 +173,8 @@ class Form:
 def as_matmul(asked: Form, _layout: str) -> Iterator[Form]:
     """Give the matmul of matrices over the same memory.
 
-    Of a 1x1 convolution of channels-last arrays, an inner product, or a matmul of more dimensions.
+    There is one for a 1x1 convolution of channels-last arrays, an inner product, and a matmul of
+    more dimensions.
     """
     problem, product = asked.problem, _product(asked)
     if product is not None and (problem.row_axis is None or problem.src.ndim > 2):

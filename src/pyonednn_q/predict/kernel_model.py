@@ -225,7 +225,7 @@ def kernel_model(
     ------
     NoModelError
         Nothing is proven for this implementation, or not with these features, or not of shapes like
-        this; or it is known to compute something else here (docs/guards.md).
+        this; or it is known to compute something else here (docs/reference/guards.md).
     ArgumentError
         The problem is none with 8-bit sums.
     """

@@ -146,10 +146,6 @@ def onnx_models() -> Calls:
             pq.onnx.renormalized,
             {"graph": pq.onnx.load(_float_model()), "batches": [FLOATS], "samples": 2},
         ),
-        "rounded": (
-            pq.onnx.rounded,
-            {"graph": pq.onnx.load(_float_model()), "batches": [FLOATS], "wei_bits": 8},
-        ),
         "Model": (pq.onnx.Model, {"graph": pq.onnx.fuse(graph)}),
     }
 
