@@ -179,7 +179,8 @@ class Asking:
     def in_form(self, form: Form) -> Asking:
         """Return the same in another form."""
         other = replace(self, problem=form.problem, wei=form.wei(self.wei), form=form)
-        return other.with_settings(post=form.chain)
+        is_same = form.chain is self.settings.post
+        return other if is_same else other.with_settings(post=form.chain)
 
     def as_arrays_lie(self, planned: Planned) -> Planned:
         """Return what takes arrays as they lie in calls."""

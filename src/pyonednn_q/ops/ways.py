@@ -215,6 +215,11 @@ WAYS = (
         "store", "slow", exact_f32_first, wanting=lambda _, r: "" if _is_slow(r) else None, **_F32
     ),
 )
+_ROWS = {
+    (level, moment): tuple(row for row in WAYS if (row.level, row.moment) == (level, moment))
+    for level in LEVELS
+    for moment in ("first", "refused", "slow")
+}
 FORMS = (
     *(of_form.as_matmul, of_form.as_inner_product, of_form.as_image, of_form.with_binary_add),
     *(of_form.other_layouts, of_form.more_channels),
@@ -254,12 +259,9 @@ def _attempt(
 ) -> Ready | None:
     """Return the first way of a moment that holds; None without any, or the refusal is raised."""
     refusal: Any = outcome
-    for row in WAYS:
-        if (row.level, row.moment) != (levels[0], moment):
-            continue
-        if not permits(asking.settings.policy, row.exactness):
-            continue
-        for changed in row.asks(asking, outcome):
+    for row in _ROWS[levels[0], moment]:
+        is_allowed = row.exactness is BITWISE or permits(asking.settings.policy, row.exactness)
+        for changed in row.asks(asking, outcome) if is_allowed else ():
             form = changed.form if row.level == "form" else None
             name = form.name if form is not None else row.asks.__name__.replace("_", " ")
             other = replace(changed, way=(*asking.way, name), tried=asking.tried)
