@@ -222,7 +222,10 @@ def test_means_of_windows_and_places() -> None:
         np.testing.assert_allclose(result, wanted, rtol=0, atol=20 * 5 * 2.0**-23)
 
 
-@pytest.mark.parametrize("seed", range(60))
+REDUCED = ("Sum", "Mean", "Max", "Min", "L1", "L2", "SumSquare")
+
+
+@pytest.mark.parametrize("seed", range(84))
 def test_reductions_over_any_axes(seed: int) -> None:
     """Of whole numbers sums are exact; of others one rounding of ours, some of theirs."""
     rng = np.random.default_rng(seed)
@@ -230,7 +233,7 @@ def test_reductions_over_any_axes(seed: int) -> None:
     count = int(rng.integers(1, len(dims)))
     axes = [int(axis) for axis in rng.choice(len(dims), count, replace=False)]
     axes = [axis - len(dims) if rng.integers(2) else axis for axis in axes]
-    operator = ("ReduceSum", "ReduceMean", "ReduceMax")[seed % 3]
+    operator = f"Reduce{REDUCED[seed % len(REDUCED)]}"
     is_whole = bool(rng.integers(2))
     x = rng.normal(0, 1, dims).astype(np.float32)
     x = np.rint(8 * x).astype(np.float32) if is_whole else x
@@ -239,11 +242,13 @@ def test_reductions_over_any_axes(seed: int) -> None:
     if operator == "ReduceSum":
         nodes, held = [make(operator, ["x", "a"], ["y"], **how)], {"a": np.array(axes)}
     result, wanted, _ = compiled((nodes, {"x": x}, held))
-    if operator == "ReduceMax" or (is_whole and operator == "ReduceSum"):
+    is_sum = operator in {"ReduceSum", "ReduceL1", "ReduceSumSquare"}
+    if operator in {"ReduceMax", "ReduceMin"} or (is_whole and is_sum):
         np.testing.assert_array_equal(result, wanted)
     else:
         terms = float(np.prod([dims[axis] for axis in axes]))
-        off = (terms + 1) * 2.0**-24 * terms * np.abs(x).max()
+        most = np.square(x).max() if operator == "ReduceSumSquare" else np.abs(x).max()
+        off = (terms + 2) * 2.0**-24 * terms * most
         np.testing.assert_allclose(result, wanted, rtol=0, atol=off)
 
 

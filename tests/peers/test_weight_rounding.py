@@ -240,5 +240,6 @@ def test_errors() -> None:
     graph = pq.onnx.load(model("gemm")[0])
     with pytest.raises(ArgumentError, match="passes"):
         pq.calibrate(graph, batches("gemm"), passes="round")
+    number: Any = 3
     with pytest.raises(ArgumentError, match="passes"):
-        pq.calibrate(graph, batches("gemm"), passes=["rounded", 3])
+        pq.calibrate(graph, batches("gemm"), passes=["rounded", number])

@@ -239,7 +239,7 @@ LAYER_NORM = Kind(
 )
 RMS_NORM = Kind("RMSNormalization", since=23, ours="LayerNorm", bound="layer_norm", dims=rules.same)
 INSTANCE_NORM = Kind("InstanceNormalization", ours="LayerNorm", dims=rules.same)
-GROUP_NORM = Kind("GroupNormalization", since=21, ours="LayerNorm", dims=rules.same)
+GROUP_NORM = Kind("GroupNormalization", since=18, ours="LayerNorm", dims=rules.same)
 LOG_SOFTMAX = Kind("LogSoftmax", axis_since=13, older=(13, "softmax"), dims=rules.same)
 
 # Pools and means.
@@ -292,6 +292,10 @@ REDUCE_MEAN = Kind(
 )
 REDUCE_SUM = Kind("ReduceSum", ours="Reduction", reads=(13, ("axes",)), dims=rules.reduction)
 REDUCE_MAX = Kind("ReduceMax", ours="Reduction", bound="step", dims=rules.reduction)
+REDUCE_MIN, REDUCE_L1, REDUCE_L2, REDUCE_SQUARES = (
+    Kind(name, ours="Reduction", dims=rules.reduction)
+    for name in ("ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare")
+)
 
 # What moves elements.
 CONCAT = Kind("Concat", ours="Concat", moves="always", dims=moved.concat)

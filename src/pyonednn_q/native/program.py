@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -138,11 +138,12 @@ class Pass:
 
     @classmethod
     def layer_norm(
-        cls, rows: int, epsilon: float, gain: Array, shift: Array, *, is_centered: bool
+        cls, rows: int, epsilon: float, gain: Array, shift: Array, *, is_centered: bool = True
     ) -> Pass:
         """Return float32 rows without gaps, normalized: one of `gain` and `shift` a column."""
-        values = gain.tolist(), shift.tolist()
-        core = runtime.core.layer_norm_pass(rows, epsilon, *values, is_centered)
+        core = runtime.core.layer_norm_pass(
+            rows, epsilon, gain.tolist(), shift.tolist(), is_centered
+        )
         return cls(core, f"normalization of {rows} rows of {gain.size}")
 
     @classmethod

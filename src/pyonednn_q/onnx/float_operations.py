@@ -12,6 +12,7 @@ import numpy as np
 from pyonednn_q.expr.steps import Affine, Eltwise
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
+from pyonednn_q.graph.kind import Kind
 from pyonednn_q.network import (
     Concat,
     Elementwise,
@@ -50,7 +51,24 @@ _FUNCTIONS: Mapping[str, Eltwise] = {
 
 _ALGS = {kinds.MAX: "max", kinds.MIN: "min"}  # of two, beside arithmetic
 _NORMS = {kinds.LAYER_NORM, kinds.RMS_NORM, kinds.GROUP_NORM, kinds.INSTANCE_NORM}
-_REDUCTIONS = {kinds.REDUCE_SUM: "sum", kinds.REDUCE_MEAN: "mean", kinds.REDUCE_MAX: "max"}
+_REDUCTIONS = {
+    kinds.REDUCE_SUM: "sum",
+    kinds.REDUCE_MEAN: "mean",
+    kinds.REDUCE_MAX: "max",
+    kinds.REDUCE_MIN: "max",
+    kinds.REDUCE_L1: "sum",
+    kinds.REDUCE_L2: "sum",
+    kinds.REDUCE_SQUARES: "sum",
+}
+_OPPOSITE = FloatArithmetic("mul", np.full(1, -1, np.float32))
+_SQUARE = Elementwise(Eltwise("square"))
+# What is done before some, and behind.
+_AROUND: Mapping[Kind, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    kinds.REDUCE_MIN: ((_OPPOSITE,), (_OPPOSITE,)),
+    kinds.REDUCE_L1: ((Elementwise(Eltwise("abs")),), ()),
+    kinds.REDUCE_L2: ((_SQUARE,), (Elementwise(Eltwise("sqrt")),)),
+    kinds.REDUCE_SQUARES: ((_SQUARE,), ()),
+}
 
 _NOTHING = np.empty(0)
 
@@ -264,7 +282,7 @@ def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
         return (Elementwise(_FUNCTIONS[row.name]),)
     step = None if row.step is None else row.step(what.attributes)
     if isinstance(step, Affine):  # the opposite
-        return (FloatArithmetic("mul", np.full(1, -1, np.float32)),)
+        return (_OPPOSITE,)
     if isinstance(step, Eltwise) and step.alg not in _ROUGH:
         return (Elementwise(step),)
     return ()
@@ -294,10 +312,12 @@ def _reduced(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph)
     if what.row.pool and is_over_places(what.attributes, constants, src):
         return _pool(what, graph)
     told = constants[1].ravel().tolist() if 1 in constants else what.attributes.get("axes") or ()
+    before, behind = _AROUND.get(what.row, ((), ()))
     if not told and what.attributes.get("noop_with_empty_axes", 0):
-        return (Reshape(dst),)
+        return () if before else (Reshape(dst),)
     reduced = Reduction(_REDUCTIONS[what.row], tuple(told) or tuple(range(len(src))))
-    return (reduced,) if what.attributes.get("keepdims", 1) else (reduced, Reshape(dst))
+    last = () if what.attributes.get("keepdims", 1) else (Reshape(dst),)
+    return (*before, reduced, *behind, *last)
 
 
 def _pool(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:

@@ -169,9 +169,9 @@ class QuantizerPlacement:
             if id(node) in layers:
                 readers[node.inputs[0]] = node.name
             elif node.row.moves_values(node.attributes):
-                behind = next((readers[name] for name in node.outputs if name in readers), None)
+                behind = [readers[name] for name in node.outputs if name in readers]
                 for name in node.inputs if behind else ():
-                    readers.setdefault(name, behind)
+                    readers.setdefault(name, behind[0])
         return readers
 
     def why(self, name: str) -> str:

@@ -47,18 +47,18 @@ def with_parts_written_out(graph: Graph) -> Graph:
     for node in graph.nodes:
         source = graph.tensors.get(node.input(0))
         is_float = source is not None and source.dtype == "float32"
-        writing = _Writing(edit, node, dims)
+        parts = _PartsOfNode(edit, node, dims)
         wrote = (
             is_float
             and node.row in new
-            and (writing.attention() if node.row is kinds.ATTENTION else writing.rotary())
+            and (parts.attention() if node.row is kinds.ATTENTION else parts.rotary())
         )
         if not wrote:
             edit.nodes.append(node)
     return edit.result()
 
 
-class _Writing:
+class _PartsOfNode:
     """The parts of one node, in the making."""
 
     def __init__(self, edit: GraphEdit, node: GraphNode, dims: Mapping[str, Lengths]) -> None:
