@@ -59,7 +59,6 @@ autosummary_generate = False  # api.py does, from what rooms export
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False  # autodoc has them
