@@ -150,6 +150,14 @@ def has_bf16() -> bool:
     return _ml_dtypes() is not None
 
 
+def numpy_type(name: str) -> np.dtype[Any]:
+    """Return NumPy's type of its own name, ``"uint8"``, or of ml_dtypes', ``"int4"``."""
+    if hasattr(np, name):
+        return np.dtype(name)
+    known: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
+    return known
+
+
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """Return the NumPy dtype of `name`, in native byte order.
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from pyonednn_q.shown import shortened
 
-__all__ = ["Box", "drawing"]
+__all__ = ["Box", "drawing", "figure"]
 
 _WIDTH, _HEIGHT = 188.0, 40.0  # of a box
 _ACROSS, _DOWN = 204.0, 74.0  # from one to the next
@@ -23,6 +23,9 @@ _NARROW = 26.0  # what a way takes that passes a row
 _LONGEST = 24  # rows that a way passes one by one
 _SWEEPS = 4
 _LETTERS = 26
+_STYLE = """<style>.graph rect{fill:none;stroke:currentColor}.graph text{fill:currentColor;
+font:11px sans-serif;text-anchor:middle}.graph .way{fill:none;stroke:currentColor;opacity:.5}
+.graph .end rect{stroke-dasharray:3}</style>"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +188,16 @@ def _box(index: int, box: Box, x: float, y: float) -> str:
         f'<text class="name" x="{x:.1f}" y="{y + 31:.1f}">'
         f"{escape(shortened(box.line, _LETTERS))}</text></g>"
     )
+
+
+def figure(boxes: Sequence[Box], note: str = "") -> str:
+    """Return a drawing as a notebook shows it, with its own style.
+
+    Parameters
+    ----------
+    boxes : sequence of Box
+        Each behind those that it reads.
+    note : str
+        HTML below it.
+    """
+    return f'<div class="graph">{_STYLE}{drawing(boxes)}{note}</div>'

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import instance, integers, items, named
+from pyonednn_q.dtypes import numpy_type
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.graph.drawing import Box, drawing
+from pyonednn_q.graph.drawing import Box, figure
+from pyonednn_q.graph.edges import check_no_circle
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shortened, shown
@@ -32,9 +34,6 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _WIDE = 60  # characters of a cell
 _MOST = 2000  # nodes of a drawing
 _HEAD, _VERSION = "pyonednn_q graph", 1  # of JSON
-_STYLE = """<style>.graph rect{fill:none;stroke:currentColor}.graph text{fill:currentColor;
-font:11px sans-serif;text-anchor:middle}.graph .way{fill:none;stroke:currentColor;opacity:.5}
-.graph .end rect{stroke-dasharray:3}</style>"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,8 @@ class GraphNode:
         for name in ("inputs", "outputs", "originals"):
             object.__setattr__(self, name, items(name, getattr(self, name), str))
         attributes = named("attributes", self.attributes, object)
-        object.__setattr__(self, "attributes", MappingProxyType(attributes))
+        fixed = {name: _fixed(each) for name, each in attributes.items()}
+        object.__setattr__(self, "attributes", MappingProxyType(fixed))
 
     def input(self, index: int) -> str:
         """Return the name of an input; empty where there is none."""
@@ -160,9 +160,9 @@ class Graph:
     Attributes
     ----------
     nodes : tuple of GraphNode
-        Each behind those whose outputs it reads.
+        In any order: edges say which runs first.
     constants : mapping of str to ndarray
-        Initializers and values of Constant nodes; cannot be written.
+        Initializers and values of Constant nodes; cannot be written. Arrays that can are copied.
     inputs, outputs : mapping of str to Value
         In the model's order; initializers are no inputs.
     opsets : mapping of str to int
@@ -186,7 +186,9 @@ class Graph:
         kinds = {"constants": np.ndarray, "inputs": Value, "outputs": Value, "tensors": Value}
         for name, kind in {**kinds, "opsets": int, "symbols": tuple}.items():
             known = named(name, getattr(self, name), kind)
-            object.__setattr__(self, name, MappingProxyType(known))
+            fixed = {key: _fixed(each) for key, each in known.items()}
+            object.__setattr__(self, name, MappingProxyType(fixed))
+        check_no_circle([(each.name, each.inputs, each.outputs) for each in self.nodes])
 
     @property
     def opset(self) -> int:
@@ -294,7 +296,15 @@ class Graph:
             reads = (makers[name],) if name in makers else ()
             boxes.append(Box("output", name, "end", f"{name}: {info}", reads))
         note = f"<p>and {left} nodes more</p>" if (left := len(self.nodes) - _MOST) > 0 else ""
-        return f'<div class="graph">{_STYLE}{drawing(boxes)}{note}</div>'
+        return figure(boxes, note)
+
+
+def _fixed(value: Any) -> Any:  # noqa: ANN401
+    """Return a value that nobody can write: arrays that can be written are copied."""
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        value = value.copy()
+        value.setflags(write=False)
+    return value
 
 
 def _equal(one: Any, other: Any) -> bool:  # noqa: ANN401 - a dataclass of this file
@@ -382,17 +392,7 @@ def _one(part: Any) -> Any:  # noqa: ANN401
         return Graph.from_json(part["graph"])
     if "array" in part:
         data = base64.b64decode(part["array"], validate=True)
-        array = np.frombuffer(data, _dtype(part["dtype"])).reshape(part["dims"])
+        array = np.frombuffer(data, numpy_type(part["dtype"])).reshape(part["dims"])
         array.setflags(write=False)
         return array
     return float(part["float"]) if "float" in part else base64.b64decode(part["bytes"])
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    """Return NumPy's type of a name, or that of ml_dtypes, whose arrays know theirs by it."""
-    if hasattr(np, name):
-        return np.dtype(name)
-    import ml_dtypes
-
-    known: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    return known

@@ -15,31 +15,21 @@ from pyonednn_q.errors import DTypeError
 from pyonednn_q.graph.graph import Value
 from pyonednn_q.primitive.tensor import TensorSpec
 
-__all__ = ["as_carrier", "carrier_of", "is_carried", "numpy_type", "restored", "spec_of_array"]
+__all__ = ["as_carrier", "carrier_of", "is_carried", "restored", "spec_of_array"]
 
 Array = np.ndarray[Any, Any]
 
 _PACKED = ("s4", "u4")  # two in a byte there, one in NumPy
 
 
-def numpy_type(name: str) -> np.dtype[Any]:
-    """Return NumPy's type of a name, or that of ml_dtypes."""
-    if hasattr(np, name):
-        return np.dtype(name)
-    import ml_dtypes
-
-    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    return dtype
-
-
 def is_carried(value: Value) -> bool:
     """Tell whether oneDNN has no such tensor: one without dims, or of a type that it has not."""
-    return not value.dims or not _is_known(numpy_type(value.dtype))
+    return not value.dims or not _is_known(dtypes.numpy_type(value.dtype))
 
 
 def carrier_of(value: Value) -> TensorSpec:
     """Return the bytes that carry a tensor of known dims."""
-    return TensorSpec.dense((*(value.dims or ()), numpy_type(value.dtype).itemsize), "u8")
+    return TensorSpec.dense((*(value.dims or ()), dtypes.numpy_type(value.dtype).itemsize), "u8")
 
 
 def as_carrier(array: Any) -> Any:  # noqa: ANN401 - what is no array stays as it is
@@ -52,7 +42,9 @@ def as_carrier(array: Any) -> Any:  # noqa: ANN401 - what is no array stays as i
 
 def restored(carrier: Array, value: Value) -> Array:
     """Return the tensor that bytes carry."""
-    return np.ascontiguousarray(carrier).view(numpy_type(value.dtype)).reshape(value.dims or ())
+    return (
+        np.ascontiguousarray(carrier).view(dtypes.numpy_type(value.dtype)).reshape(value.dims or ())
+    )
 
 
 def spec_of_array(array: Array, name: str) -> TensorSpec:

@@ -7,7 +7,6 @@ activations and additions join their chains.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -19,7 +18,6 @@ import numpy as np
 from pyonednn_q.argument import (
     each,
     flag,
-    instance,
     whole,
 )
 from pyonednn_q.errors import ArgumentError
@@ -68,7 +66,7 @@ if TYPE_CHECKING:
 
 
 def calibrate(
-    model: Graph | Network | str | os.PathLike[str],
+    model: Any,  # noqa: ANN401 - a Graph, a Network, or what `onnx.load` takes
     batches: Iterable[Any],
     *,
     config: Config | None = None,
@@ -86,9 +84,10 @@ def calibrate(
 
     Parameters
     ----------
-    model : Graph, path of an ONNX model, or Network
+    model : Graph, Network, or ONNX model
         Model with float32 layers, without quantizers: what `onnx.load`, `network.sequential` and
-        `torch.load` return, or a `Network` of your own.
+        `torch.load` return, a `Network` of your own, or what `onnx.load` takes: path, bytes or
+        ModelProto.
     batches : iterable of (mapping of str to array_like, sequence of array_like, or array_like)
         As data loaders give them: inputs by name, in the model's order, or the input alone, of a
         model that has one. NumPy arrays, or tensors on the CPU (DLPack). What else a mapping or
@@ -157,9 +156,8 @@ def calibrate(
     options = CalibrationOptions(
         known, make, floats, bits, traces, metric, bias_correction, passes_of(passes)
     )
-    source = load(model) if isinstance(model, (str, os.PathLike)) else model
-    refuse_torch(source)
-    instance("model", source, Graph, Network)
+    refuse_torch(model)
+    source = model if isinstance(model, (Graph, Network)) else load(model)
     samples = each("batches", batches)
     if isinstance(source, Network):
         samples, first = _peeked(samples, source.inputs)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import numpy_type
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, GraphNode
@@ -24,7 +25,7 @@ from pyonednn_q.network import (
     TableRows,
     Where,
 )
-from pyonednn_q.network.carrier import is_carried, numpy_type
+from pyonednn_q.network.carrier import is_carried
 from pyonednn_q.onnx.code_operations import constants_of, dims_of
 from pyonednn_q.onnx.fused_node import FusedGraph
 from pyonednn_q.onnx.reference_call import reference_call

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import numpy_type
 from pyonednn_q.graph.dims_rule import DimsRule, KnownSources, KnownTensor, Lengths
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
-from pyonednn_q.network.carrier import numpy_type
 from pyonednn_q.onnx.element_types import dtype_name
 from pyonednn_q.onnx.subgraphs import captured, renamed
 

@@ -113,3 +113,25 @@ def replace_names(name: str) -> Graph:
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(ArgumentError, match=r"text|dtype"):
         Graph.from_json(text)
+
+
+def test_nobody_writes_what_a_graph_holds() -> None:
+    wei = WEI.copy()
+    node = GraphNode("y", "MatMul", ("x", "w"), ("y",), {"array": wei})
+    known = Graph((node,), {"w": wei}, {}, {}, {"": 13}, {})
+    wei[0] = 9
+    np.testing.assert_array_equal(known.constants["w"], WEI)
+    np.testing.assert_array_equal(known.nodes[0].attributes["array"], WEI)
+    for array in (known.constants["w"], known.nodes[0].attributes["array"]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5
+
+
+def test_nodes_stand_in_any_order_but_in_no_circle() -> None:
+    first, second = GraphNode("a", "Relu", ("x",), ("a",)), GraphNode("b", "Neg", ("a",), ("b",))
+    for nodes in ((first, second), (second, first)):
+        assert Graph(nodes, {}, {}, {}, {"": 13}, {}).nodes == nodes
+    with pytest.raises(ArgumentError, match=r"nodes: got a circle: .*a.* -> .*b.*; wanted nodes"):
+        Graph((replace(first, inputs=("b",)), second), {}, {}, {}, {"": 13}, {})
+    with pytest.raises(ArgumentError, match="circle"):
+        Graph((replace(first, inputs=("a",)),), {}, {}, {}, {"": 13}, {})
