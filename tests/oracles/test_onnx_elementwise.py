@@ -31,7 +31,7 @@ def model_of(kind: str) -> Any:
     ends = [helper.make_tensor_value_info(n, 2, [1, 256]) for n in ("codes", "result")]
     known = [numpy_helper.from_array(np.asarray(each), n) for n, each in values.items()]
     graph = helper.make_graph(nodes, "one", ends[:1], ends[1:], known)
-    imports = [helper.make_opsetid("", 22)]
+    imports = [helper.make_opsetid("", max(22, KINDS[kind].since))]
     return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 

@@ -148,13 +148,13 @@ def _window_count(
     if isinstance(length, str):
         return length if stride == 1 and more == -1 else ""
     room = length + more
-    if room < 0:
-        raise ValueError(length)
-    whole = room // stride + 1
+    count = room // stride + 1
     wide = -(-room // stride) + 1
-    if not ceils or wide == whole:
-        return whole
-    return wide - ((wide - 1) * stride >= length + lo)
+    if ceils and wide > count:
+        count = wide - ((wide - 1) * stride >= length + lo)
+    if count < 1:
+        raise ValueError(length)
+    return count
 
 
 @DimsRule

@@ -66,15 +66,17 @@ def _is_pythons_own(attempt: Attempt, error: TypeError) -> bool:
     """Tell whether the call's arguments fit no signature.
 
     There are too many, an operand is called src beside the source, or an option is of another kind
-    of layer. Python then names it before any code of the package runs.
+    of layer. Python, or `ops.options` in its words, then names it before anything else runs.
     """
     if attempt.positional or "multiple values for argument" in str(error):
         return True
-    step = error.__traceback__
+    step, ours = error.__traceback__, ""
     while step is not None:
-        if "/pyonednn_q/" in step.tb_frame.f_code.co_filename:
-            return False
+        file = step.tb_frame.f_code.co_filename
+        ours = file if "/pyonednn_q/" in file else ours
         step = step.tb_next
+    if ours and not ours.endswith("/ops/options.py"):
+        return False
     return any(f"keyword argument '{name}'" in str(error) for name in attempt.settings)
 
 

@@ -90,6 +90,7 @@ def _judge(
             verdict.faults.append(f"{name}: {have}, where {known[0]}{known[1]} is right")
     if not verdict.faults:
         verdict.faults += _differing(ready, feeds, theirs, verdict)
+        verdict.faults += _written_out(ready, {**feeds, **outputs}, theirs, verdict)
         verdict.faults += _folded(ready, theirs, _of_constants(model), verdict)
 
 
@@ -138,6 +139,22 @@ def _differing(model: Model, feeds: Values, theirs: Values, verdict: Verdict) ->
             apart = _beyond(model, node, name, values)
             if apart:
                 yield f"{node.operator}: {name} {apart}, {each.words}"
+
+
+def _written_out(model: Model, values: Values, theirs: Values, verdict: Verdict) -> Iterator[str]:
+    """Compare results of operators that became several nodes, between which they have nothing."""
+    makers = {node.outputs[0]: node for node in model.graph.nodes}
+    known = {*values, *theirs, *model.graph.constants}
+    for name in model.graph.outputs:
+        node = makers.get(name)
+        is_float = values[name].dtype.kind == "f"
+        if not is_float or name not in theirs or node is None or known.issuperset(node.reads):
+            continue
+        verdict.compared += 1
+        sizes = [each for each in values.values() if each.dtype.kind == "f"]
+        apart = _far(values[name], theirs[name], sizes, FUNCTION_UNITS)
+        if apart:
+            yield f"written out: {name} {apart}"
 
 
 def _of_constants(model: bytes) -> set[str]:
