@@ -108,6 +108,20 @@ def test_open_lengths_stay_open_in_int8(form: str, tmp_path: Path) -> None:
         assert np.linalg.norm(result - real) < 0.05 * np.linalg.norm(real)
 
 
+@pytest.mark.parametrize("form", ["qdq", "fake_quantize"])
+def test_an_output_of_codes_is_written_once(form: str, tmp_path: Path) -> None:
+    proto = model(FLATTENED, {"x": ["n", 3, 4]}, PARTS)
+    x = {"x": floats(2, 3, 4)}
+    config = {"algorithm": "quantization", "quantize_outputs": True}
+    found = pq.calibrate(proto, [x], config=config)
+    made = [name for node in found.graph.nodes for name in node.outputs]
+    assert len(made) == len({*made})
+    found.save(tmp_path / "int8.onnx", form=form)
+    again = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(tmp_path / "int8.onnx"), keep_rounding=False))
+    np.testing.assert_array_equal(again.run(x)["y"], found.model().run(x)["y"])
+    assert len(np.unique(again.run({"x": floats(50, 3, 4)})["y"])) <= 256
+
+
 @pytest.mark.parametrize("is_optimized", [True, False])
 def test_a_head_as_the_exporter_of_torch_writes_it(is_optimized: bool) -> None:
     """torch.onnx.export(dynamo=True) with an open batch and Flatten, before and after it folds."""

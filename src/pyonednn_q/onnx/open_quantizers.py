@@ -64,9 +64,8 @@ def opened(graph: Graph, before: Graph, after: Graph) -> Graph:
     kept = [node for node in after.nodes if not node.row.is_quantizer]
     pairs = {old.outputs[0]: (old, new) for old, new in zip(before.nodes, kept, strict=True)}
     computed = {name for node in _all(graph.nodes) for name in node.outputs if name}
-    more = [
-        node for node in after.nodes if node.outputs[0] not in computed or node.row.is_quantizer
-    ]
+    there = {id(new) for name, (_, new) in pairs.items() if name in computed}
+    more = [node for node in after.nodes if id(node) not in there]
     constants = {name: each for name, each in after.constants.items() if name not in computed}
     same, chosen = _chosen(graph, before)
     opening = _Opening(pairs, more, constants, same, chosen)
