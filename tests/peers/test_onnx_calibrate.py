@@ -392,11 +392,3 @@ def test_what_does_not_fit_is_refused(calibration: pq.onnx.Calibration) -> None:
         pq.calibrate(calibration.graph, batches(1))
     with pytest.raises(ArgumentError, match="least"):
         calibration.within(lambda _: 0.5, 0.6)
-
-
-def test_a_model_is_taken_in_every_form_that_load_takes(tmp_path: Path) -> None:
-    model = blocks()
-    onnx.save(model, tmp_path / "blocks.onnx")
-    forms = (model, model.SerializeToString(), tmp_path / "blocks.onnx", pq.onnx.load(model))
-    first, *others = (pq.calibrate(each, batches(1)).graph.to_json() for each in forms)
-    assert others == [first] * 3

@@ -222,3 +222,12 @@ def test_what_the_default_exporter_of_torch_writes_is_int8() -> None:
     moved = ["codes moved"] * 2
     assert hows == ["quantizer", "INT8 convolution", *moved, "INT8 inner_product"]
     assert len(own.network().nodes) == 5
+
+
+def test_a_model_is_calibrated_in_every_form_that_load_takes(tmp_path: Path) -> None:
+    proto = model(FLATTENED, {"x": ["n", 3, 4]}, PARTS)
+    onnx.save(proto, tmp_path / "float.onnx")
+    forms = (proto, proto.SerializeToString(), tmp_path / "float.onnx", pq.onnx.load(proto))
+    x = {"x": floats(2, 3, 4)}
+    first, *others = (pq.calibrate(each, [x]).graph.to_json() for each in forms)
+    assert others == [first] * 3
