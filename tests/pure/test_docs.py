@@ -146,11 +146,12 @@ def test_the_glossary_has_fifteen_words() -> None:
     assert len(GLOSSARY) == 15
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda p: p.stem)
+GUIDES = [page for page in sorted(DOCS.glob("*.md")) if page.stem not in {"glossary", "index"}]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda p: p.stem)
 def test_a_word_of_the_glossary_is_a_link_where_it_first_stands(page: Path) -> None:
     """In sentences: not in headings, tables, code and other links."""
-    if page.stem in {"glossary", "index"}:
-        pytest.skip("has all words")
     text = re.sub(r"`[^`]*`", "", sentences(page))
     text = re.sub(r"\[[^\]]*\]\(glossary\.md#([\w-]+)\)", r"\n#\1\n", text)
     text = re.sub(r"!?\[[^\]]*\]\([^)]*\)", "", text)

@@ -78,7 +78,7 @@ def load(
             onnx_program = torch.onnx.export(
                 program, dynamo=True, verbose=False, custom_translation_table=_translations()
             )
-        except Exception as error:  # of many kinds
+        except Exception as error:  # of torch.onnx, whatever it is
             raise _refused(error, "a program that torch.onnx.export takes") from error
     return _with_named_batch(read(onnx_program.model_proto))
 
@@ -123,7 +123,7 @@ def _exported(model: Any, example: Any, dynamic_shapes: Any) -> Any:  # noqa: AN
         try:
             _to_eval(model)
             return torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes or None)
-        except Exception as error:  # of many kinds
+        except Exception as error:  # of torch.export, whatever it is
             raise _refused(error, "a model that torch.export takes") from error
         finally:
             for module, mode in was_training.items():
