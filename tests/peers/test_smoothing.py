@@ -104,7 +104,7 @@ def test_nothing_more_runs(name: str) -> None:
     model, samples = MODELS[name]
     graph = pq.onnx.load(model)
     plain, smooth = (
-        [node.how for node in pq.calibrate(each, samples).model().graph.nodes]
+        [node.how for node in pq.calibrate(each, samples).model().nodes]
         for each in (graph, pq.onnx.smoothed(graph, samples))
     )
     assert plain == smooth
