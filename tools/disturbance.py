@@ -23,7 +23,7 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, Timed, interleaved, too_many
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.report.table import Column, Table
 
 PROBLEMS = (
     "conv 1x64x14x14 64x64x1x1",

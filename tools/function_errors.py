@@ -25,7 +25,7 @@ from pyonednn_q.native import runtime
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import EltwiseProblem
 from pyonednn_q.primitive.tensor import TensorSpec
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.report.table import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

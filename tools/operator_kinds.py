@@ -11,7 +11,7 @@ from textwrap import fill
 
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.graph.kinds import KINDS
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.report.table import Column, Table
 
 HEAD = """\
 # Operator kinds

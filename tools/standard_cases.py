@@ -15,7 +15,7 @@ import onnx
 from pyonednn_q.graph.kinds import KINDS
 from pyonednn_q.onnx.backend import OPERATORS
 from pyonednn_q.onnx.reference_repairs import REPAIRED
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.report.table import Column, Table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

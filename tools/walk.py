@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pyonednn_q as pq
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.report.table import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,8 +25,8 @@ from pyonednn_q.bench.noise import BUSY, Load
 from pyonednn_q.bench.summary import paired_ratio, sqnr_db, summarise
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget, interleaved, looped
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import install
-from pyonednn_q.tables import Column, Table
 
 __all__ = ["add_arguments", "run"]
 

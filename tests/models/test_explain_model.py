@@ -23,8 +23,8 @@ from onnx import helper, numpy_helper
 
 from pyonednn_q import cli
 from pyonednn_q.compose import Plan
-from pyonednn_q.graph.drawing import Box, drawing
 from pyonednn_q.native import runtime
+from pyonednn_q.report.graph_drawing import Box, drawing
 
 Made = Callable[[str, str], Path]
 

@@ -25,7 +25,6 @@ from pyonednn_q.bench.check import accumulate
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.measure import F32, Request
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.summary import sqnr_db
@@ -34,6 +33,7 @@ from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import LibraryError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget
+from pyonednn_q.report.progress import Progress
 
 Array = NDArray[Any]
 

@@ -14,11 +14,11 @@ from pyonednn_q.bench import command, measure, probe, suite
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Tail
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.ops.gain import Tuning
+from pyonednn_q.report.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

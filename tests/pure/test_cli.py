@@ -20,8 +20,8 @@ import pytest
 
 from pyonednn_q import cli
 from pyonednn_q.bench import command
-from pyonednn_q.bench.progress import Progress
 from pyonednn_q.errors import LibraryError
+from pyonednn_q.report.progress import Progress
 from support import bench_runs
 
 DEEP = '{"op": ' + "[" * 100_000

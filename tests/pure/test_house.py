@@ -24,7 +24,7 @@ else:
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyonednn_q"
 PURE = (
-    *("shown", "cpu", "errors", "argument", "dtypes", "qparams", "check"),
+    *("shown", "cpu", "report", "errors", "argument", "dtypes", "qparams", "check"),
     *("primitive", "expr", "rewrite", "quantize", "requantize"),
     *("faults", "acc", "compose", "explain", "predict", "graph"),
 )

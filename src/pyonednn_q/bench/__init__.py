@@ -1,7 +1,6 @@
 """Measure: INT8 against FP32 and the other types, from the command line.
 
-A problem is a value, a suite is data, a run is immutable and says where it was made. Only `report`
-writes to standard output, only `progress` to standard error.
+A problem is a value, a suite is data, a run is immutable and says where it was made.
 """
 
 from __future__ import annotations

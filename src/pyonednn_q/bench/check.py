@@ -23,13 +23,13 @@ from pyonednn_q.bench import report, suite
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import channels
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import way
 from pyonednn_q.check.places import Geometry, exact_sums
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.qparams import along
+from pyonednn_q.report.progress import Progress
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line

@@ -26,18 +26,18 @@ from pyonednn_q.bench import check, processes, report, suite
 from pyonednn_q.bench.arguments import choice, listed, pattern, positive
 from pyonednn_q.bench.case import LAYOUTS, Cache, Setting
 from pyonednn_q.bench.measure import F32, Request, measure
-from pyonednn_q.bench.page import html
 from pyonednn_q.bench.peers import PEERS, require
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.run import Run, joined, metadata
+from pyonednn_q.bench.run_page import html
 from pyonednn_q.bench.tail import WORDS, Tail
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget
 from pyonednn_q.primitive.isa import ISA_ORDER
+from pyonednn_q.report.progress import Progress
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import install, shown
-from pyonednn_q.tables import Column, Table
 
 __all__ = ["add_arguments", "request", "run"]
 

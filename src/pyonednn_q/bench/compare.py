@@ -19,8 +19,8 @@ from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio, unpaired_ratio
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
-from pyonednn_q.tables import Column, Table
 
 __all__ = ["Comparison", "add_arguments", "compare", "run"]
 

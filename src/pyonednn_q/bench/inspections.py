@@ -24,7 +24,7 @@ from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.inspection import Inspection, inspect
 from pyonednn_q.inspection.layer_file import arrays_of, operator_of
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.report.table import Column, Table
 
 __all__ = ["add_arguments", "run"]
 

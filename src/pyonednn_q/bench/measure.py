@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyonednn_q.bench.progress import Progress
     from pyonednn_q.bench.suite import Line
     from pyonednn_q.bench.tail import Tail
     from pyonednn_q.primitive.windowed import Layout
+    from pyonednn_q.report.progress import Progress
 
 __all__ = ["Request", "measure"]
 

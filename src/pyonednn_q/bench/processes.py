@@ -74,7 +74,7 @@ def measure_at(request: Request, isa: str) -> Run:
 def serve(request_file: str, run_file: str) -> None:
     """Measure what one file asks for, write the run into another: the child of `measure_at`."""
     from pyonednn_q.bench.measure import measure
-    from pyonednn_q.bench.progress import Progress
+    from pyonednn_q.report.progress import Progress
 
     # Written by the parent a moment ago, into a folder that only this user can open.
     request: Request = pickle.loads(Path(request_file).read_bytes())

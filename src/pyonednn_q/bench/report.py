@@ -5,8 +5,6 @@ Nothing else in this room writes to standard output.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +17,8 @@ from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run, Total, in_run
 from pyonednn_q.bench.summary import Ratio
 from pyonednn_q.native.timing import TAKEN_AGAIN
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.report import table as tables
+from pyonednn_q.report.table import Column, Table
 
 __all__ = ["commands", "csv_text", "ladder", "markdown", "notes", "rows", "text", "where", "write"]
 
@@ -84,11 +83,8 @@ def csv_text(run: Run) -> str:
     """Return the run as CSV, its lines ended as RFC 4180 has it; what is not known is empty."""
     instance("run", run, Run)
     written = [column for column in columns(run.rows) if column.key and column.in_csv]
-    text = io.StringIO()
-    sheet = csv.writer(text)
-    sheet.writerow([column.key for column in written])
-    sheet.writerows([column.written(at) for column in written] for at in in_run(run))
-    return text.getvalue()
+    cells = ([column.written(at) for column in written] for at in in_run(run))
+    return tables.csv_text([column.key for column in written], cells)
 
 
 def ladder(run: Run) -> Table | None:

@@ -32,8 +32,8 @@ from pyonednn_q.bench.shape import Shape
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.inspection.layer_file import arrays_of
 from pyonednn_q.primitive.isa import ISA_ORDER, InstructionSet
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
-from pyonednn_q.tables import Column, Table
 
 __all__ = ["add_arguments", "run"]
 

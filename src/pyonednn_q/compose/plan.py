@@ -9,7 +9,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import check_fields, instance, numbers, one_of, real
-from pyonednn_q.compose import benchdnn_options, codec, table
+from pyonednn_q.compose import benchdnn_options, codec, plan_table
 from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.lower import store_notes
 from pyonednn_q.compose.record import Record, records
@@ -294,14 +294,14 @@ class Plan:
         return Plan, tuple(getattr(plain, f.name) for f in fields(plain))
 
     def __str__(self) -> str:
-        return table.text(self.facts.text(), self.chain, self._rows(), self._verdict())
+        return plan_table.text(self.facts.text(), self.chain, self._rows(), self._verdict())
 
     def _repr_html_(self) -> str:
         try:
             options = self.benchdnn()
         except ArgumentError:  # it has no word for everything
             options = ""
-        return table.fragment(
+        return plan_table.fragment(
             self.facts.text(),
             self.chain,
             self._rows(),
@@ -311,29 +311,29 @@ class Plan:
             benchdnn=options,
         )
 
-    def _rows(self) -> list[table.Row]:
+    def _rows(self) -> list[plan_table.Row]:
         """Return name, mask, shape and value of everything that acts, in order."""
         constants, operands = dict(self.constants), dict(self.operands)
 
-        def of(*names: str) -> list[table.Row]:
+        def of(*names: str) -> list[plan_table.Row]:
             present = {name: getattr(self.attr, name) for name in names}
             return [
-                table.attribute(name, value.mask, constants.get(name))
+                plan_table.attribute(name, value.mask, constants.get(name))
                 for name, value in present.items()
                 if value is not None
             ]
 
         rows = of("src_scale", "src_zero_point")
         if not self.wei_factor.is_all(1.0):
-            rows.append(table.constant("wei factor", self.wei_factor))
+            rows.append(plan_table.constant("wei factor", self.wei_factor))
         rows += of("wei_scale", "wei_zero_point")
         if self.bias is not None:
-            rows.append(table.constant("bias", self.bias, self.bias_dtype))
+            rows.append(plan_table.constant("bias", self.bias, self.bias_dtype))
         elif self.bias_later is not None:
             rows.append(("bias", "", "", str(self.bias_later).replace("x", "bias")))
         for index, op in enumerate(self.post_ops):
             name = f"post_op_{index}"
-            rows.append(table.post_op(index, op, constants.get(name), operands.get(name)))
+            rows.append(plan_table.post_op(index, op, constants.get(name), operands.get(name)))
         rows += [*of("dst_scale", "dst_zero_point"), ("store", "", "", self.dst)]
         if not self.is_whole:
             rows.append(("left over", "", "", f"{self.leftovers} > {self.facts.dst}"))
@@ -348,7 +348,7 @@ class Plan:
 
     def _verdict(self) -> str:
         as_onnx = "the integers of ONNX; " if self.exact_rounding else ""
-        return table.verdict(len(self.post_ops), as_onnx, self.exactness, self.rate, self.cost)
+        return plan_table.verdict(len(self.post_ops), as_onnx, self.exactness, self.rate, self.cost)
 
     def benchdnn(self, problem: DenseProblem | None = None) -> str:
         """Return the options that make benchdnn run the same types and attributes.

@@ -19,8 +19,8 @@ from pyonednn_q.explain import description_text, presets
 from pyonednn_q.explain.description import POLICIES, read
 from pyonednn_q.explain.plan_report import Report
 from pyonednn_q.primitive.isa import Facts, InstructionSet
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
-from pyonednn_q.tables import Column, Table
 
 _FLOOR, _CEILING = (3, 7, 0), (4, 0, 0)
 _HEADINGS = {"layers": "layers", "subgraphs": "subgraphs", "chains": "chains behind a convolution"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from pyonednn_q.argument import flag, instance
@@ -12,7 +11,7 @@ from pyonednn_q.compose.composer import NO_RULES
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.description import Description
-from pyonednn_q.tables import html_page
+from pyonednn_q.report.page import html_page, paragraphs
 
 __all__ = ["SCHEMA", "Report"]
 
@@ -84,8 +83,8 @@ class Report:
     def html(self) -> str:
         """Return a page that needs nothing else."""
         title = self.description.title or self.plan.facts.text()
-        lines = [f"<p>{escape(line)}</p>" for line in (*self._about(), *self._beside())]
-        return html_page(title, "\n".join([*lines, self.plan._repr_html_()]), style=_STYLE)
+        lines = paragraphs((*self._about(), *self._beside()))
+        return html_page(title, f"{lines}\n{self.plan._repr_html_()}", style=_STYLE)
 
     def _about(self) -> list[str]:
         process = self.description.facts.process

@@ -16,13 +16,13 @@ from pyonednn_q.argument import instance, integers, items, named
 from pyonednn_q.dtypes import numpy_type
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.change import Change
-from pyonednn_q.graph.drawing import Box, figure
 from pyonednn_q.graph.edges import check_no_circle
 from pyonednn_q.graph.frozen import Restored, equal, read_only, reduced
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.qparams import QParams
+from pyonednn_q.report.graph_drawing import Box, figure
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shortened, shown
-from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.kind import Kind
@@ -301,7 +301,7 @@ class Graph:
         for name, info in self.outputs.items():
             reads = (makers[name],) if name in makers else ()
             boxes.append(Box("output", name, "end", f"{name}: {info}", reads))
-        note = f"<p>and {left} nodes more</p>" if (left := len(self.nodes) - _MOST) > 0 else ""
+        note = f"and {left} nodes more" if (left := len(self.nodes) - _MOST) > 0 else ""
         return figure(boxes, note)
 
 

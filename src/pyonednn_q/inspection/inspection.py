@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from html import escape
 
 from pyonednn_q.argument import check_fields
+from pyonednn_q.report.page import preformatted
 from pyonednn_q.shown import shortened
 
 SCHEMA = 1
@@ -200,4 +200,4 @@ class Inspection:
         return "\n".join([self.problem, *(f"  {name:<15} {text}" for name, text in lines)])
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return preformatted(str(self))

@@ -69,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _text(count: int, node_differences: list[NodeDifference], ends: list[NodeDifference]) -> str:
+    from pyonednn_q.report.table import Column, Table
     from pyonednn_q.shown import printable
-    from pyonednn_q.tables import Column, Table
 
     differing = [each for each in node_differences if each.differs]
     exact = len(node_differences) - len(differing)

@@ -7,13 +7,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.bench.progress import Progress
 from pyonednn_q.graph.change import traced
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.models.node_report import NodeReport, of_nodes
 from pyonednn_q.native import runtime
+from pyonednn_q.report.progress import Progress
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable, shortened
-from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.models.model_file import ModelFile

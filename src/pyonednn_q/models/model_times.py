@@ -16,7 +16,6 @@ import numpy as np
 
 from pyonednn_q.bench import probe
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.row import OURS, Rival, Row
 from pyonednn_q.bench.run import Run, metadata
 from pyonednn_q.errors import Error
@@ -28,6 +27,7 @@ from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, interleaved, looped
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.report.progress import Progress
 from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:

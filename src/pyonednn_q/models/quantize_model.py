@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.models.model_arguments import add_dims, dims_of
 from pyonednn_q.models.sample_files import FORM, SampleFiles
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable, shortened, shown
-from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     import argparse

@@ -18,8 +18,8 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.models.model_arguments import add_input, add_model
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable, shown
-from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     import argparse

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
-from pyonednn_q.bench import page, plots
+from pyonednn_q.bench import run_page
 from pyonednn_q.bench.columns import time
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.report import where
 from pyonednn_q.bench.row import OURS
 from pyonednn_q.bench.summary import paired_ratio
 from pyonednn_q.models.model_times import AT_ONCE, WHOLE
+from pyonednn_q.report.page import document, legend, wide
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable
-from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.row import Rival, Row
@@ -47,15 +47,14 @@ def html(times: ModelTimes) -> str:
     layers = [row for row in times.run.rows if row.line not in (WHOLE, AT_ONCE) and row.ops]
     parts: list[tuple[str, str]] = []
     for heading, table in _tables(times):
-        parts.append((heading, page.wide(table)))
-    bars = plots.speedups(times.run, layers)
+        parts.append((heading, wide(table)))
+    bars = run_page.speedups(times.run, layers)
     if bars:
         parts.append(("Times faster than FP32, layer by layer", bars))
     if layers:
-        parts.append(("Roofline", plots.roofline(times.run, layers)))
-    notes = "\n".join(f"<p>{escape(line)}</p>" for line in _notes(times))
-    parts.append(("What it means", f'<div class="legend">\n{notes}\n</div>'))
-    return page.document(f"pyonednn-q bench: {times.title}", where(times.run), parts)
+        parts.append(("Roofline", run_page.roofline(times.run, layers)))
+    parts.append(("What it means", legend(_notes(times))))
+    return document(f"pyonednn-q bench: {times.title}", where(times.run), parts)
 
 
 def _tables(times: ModelTimes) -> Iterator[tuple[str, Table]]:

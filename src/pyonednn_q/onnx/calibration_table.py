@@ -12,8 +12,8 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shortened
-from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.float_types import Values

@@ -18,8 +18,8 @@ from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.network import PythonCall
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shortened
-from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.network import Node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +11,7 @@ from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.quantize.distribution import DISTRIBUTIONS, Distribution, checked_percent
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.quantize.sample_extremes import AGGREGATES, SampleExtremes
+from pyonednn_q.report.progress import draw, is_drawn
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def _shown_progress(
     iterator = each("batches", batches)
     total = min(filter(None, (limit, _length(batches))), default=None)
     start = drawn = time.monotonic()
-    done, is_shown = 0, progress and sys.stderr.isatty()
+    done, is_shown = 0, progress and is_drawn()
     while limit is None or done < limit:
         try:
             batch = next(iterator)
@@ -253,7 +253,6 @@ def _shown_progress(
         if is_shown and now - start > 1.0 and now - drawn > 0.2:
             drawn = now
             left = f"/{total}, {(now - start) * (total - done) / done:.0f} s left" if total else ""
-            sys.stderr.write(f"\r\x1b[Kcollect: batch {done}{left}")
-            sys.stderr.flush()
+            draw(f"collect: batch {done}{left}")
     if drawn != start:
-        sys.stderr.write("\r\x1b[K")
+        draw("")

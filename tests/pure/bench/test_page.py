@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pyonednn_q.bench.page import html
+from pyonednn_q.bench.run_page import html
 from support.bench_runs import row, run, samples
 
 ROWS = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyonednn_q.bench import report
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.report.table import Column, Table
 from support.bench_runs import row, run, samples
 
 ROWS = [

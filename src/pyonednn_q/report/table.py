@@ -1,32 +1,16 @@
-"""A table of text cells: aligned, as Markdown, or as HTML; and the page of HTML around it.
-
-Everything that prints one uses these.
-"""
+"""A table of text cells: aligned, as Markdown, or as HTML; and rows as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Column", "Table", "html_page"]
+__all__ = ["Column", "Table", "csv_text"]
 
 _GAP = "  "
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<h1>{title}</h1>
-{body}
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +93,13 @@ class Table:
         return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
 
 
-def html_page(title: str, body: str, *, style: str, script: str = "") -> str:
-    """Return a page of HTML that needs nothing else.
-
-    Parameters
-    ----------
-    title : str
-        Plain text, which becomes the heading as well.
-    body : str
-        HTML below the heading.
-    style, script : str
-        CSS, and JavaScript that runs when the page has been read.
-    """
-    if script:
-        body = f"{body}\n<script>{script}</script>"
-    return _PAGE.format(title=escape(title), style=style, body=body)
+def csv_text(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return lines of CSV, ended as RFC 4180 has it; None is an empty cell."""
+    text = io.StringIO()
+    sheet = csv.writer(text)
+    sheet.writerow(heads)
+    sheet.writerows(rows)
+    return text.getvalue()
 
 
 def _escaped(cell: str) -> str:

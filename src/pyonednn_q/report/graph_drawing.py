@@ -198,6 +198,7 @@ def figure(boxes: Sequence[Box], note: str = "") -> str:
     boxes : sequence of Box
         Each behind those that it reads.
     note : str
-        HTML below it.
+        Plain text below it.
     """
-    return f'<div class="graph">{_STYLE}{drawing(boxes)}{note}</div>'
+    below = f"<p>{escape(note)}</p>" if note else ""
+    return f'<div class="graph">{_STYLE}{drawing(boxes)}{below}</div>'

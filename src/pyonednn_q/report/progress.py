@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import suppress
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "draw", "is_drawn"]
 
 _BAR_WIDTH = 30
 
@@ -25,7 +25,7 @@ class Progress:
         self._done = 0
         self._phase = ""
         self._start = time.monotonic()
-        self._is_terminal = sys.stderr.isatty()
+        self._is_terminal = is_drawn()
 
     def phase(self, name: str) -> None:
         """Name what is being done now."""
@@ -42,14 +42,14 @@ class Progress:
     def clear(self) -> None:
         """Wipe the bar."""
         if self._is_terminal:
-            _say("\r\x1b[K")
+            draw("")
 
     def _draw(self) -> None:
         if not self._is_terminal:
             return
         filled = _BAR_WIDTH * self._done // self._steps
         bar = "#" * filled + "." * (_BAR_WIDTH - filled)
-        _say(f"\r\x1b[K[{bar}] {self._phase}{self._left()}")
+        draw(f"[{bar}] {self._phase}{self._left()}")
 
     def _left(self) -> str:
         """Say how long the rest will take, once there is something to go by."""
@@ -57,6 +57,16 @@ class Progress:
         if elapsed < 2 or not self._done:
             return ""
         return f" ({elapsed * (self._steps - self._done) / self._done:.0f} s left)"
+
+
+def is_drawn() -> bool:
+    """Tell whether standard error is a terminal, on which a line can be drawn over."""
+    return sys.stderr.isatty()
+
+
+def draw(words: str) -> None:
+    """Show words instead of the line on which the terminal is."""
+    _say(f"\r\x1b[K{words}")
 
 
 def _say(words: str) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pyonednn_q.bench.progress import Progress
+from pyonednn_q.report.progress import Progress
 
 
 def test_the_bar_fills_on_a_terminal(

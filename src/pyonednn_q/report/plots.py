@@ -1,4 +1,4 @@
-"""Drawings of a run as SVG, for `page`: speed-up by line, and the roofline.
+"""Drawings of measurements as SVG: bars of ratios, and the roofline.
 
 What is not significant is an outline, what was disturbed is hatched, and each says so where the
 pointer rests on it.
@@ -7,15 +7,11 @@ pointer rests on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import NamedTuple
 
-from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.row import Row
-from pyonednn_q.bench.run import Run
-from pyonednn_q.bench.summary import Ratio
-
-__all__ = ["roofline", "speedups"]
+__all__ = ["Bar", "Dot", "bars", "roofline"]
 
 _WIDTH, _LABELS, _BAR, _GAP = 900, 300, 14, 8
 _OF_BARS = "outline: not significant; hatched: disturbed"
@@ -23,29 +19,44 @@ _OF_DOTS = "outline: disturbed"
 _CEILING = 1.08  # of the longest interval
 
 
-def speedups(run: Run, rows: Sequence[Row]) -> str:
-    """Draw a bar for each row that has a like among floats, with the interval of the ratio."""
-    if not run.baselines:
+class Bar(NamedTuple):
+    """A ratio and its interval, as `words` say them; bars of one name stand together."""
+
+    name: str
+    kind: str
+    value: float
+    lo: float
+    hi: float
+    words: str
+    is_significant: bool
+    is_disturbed: bool
+
+
+class Dot(NamedTuple):
+    """What computes `gops` operations a nanosecond, `intensity` of them for each byte it moves."""
+
+    name: str
+    kind: str
+    intensity: float
+    gops: float
+    is_disturbed: bool
+
+
+def bars(ratios: Sequence[Bar], name: str) -> str:
+    """Return an SVG element of bars, each with the interval of its ratio; nothing without any."""
+    if not ratios:
         return ""
-    base = run.baselines[0]
-    bars: list[tuple[Row, Ratio, bool]] = []
-    for row in rows:
-        ratio = run.over(row, base)
-        if row.dtype != base and ratio is not None:
-            bars.append((row, ratio, run.is_disturbed(row, base)))
-    if not bars:
-        return ""
-    kinds = list(dict.fromkeys(_kind(row) for row, *_ in bars))
-    ends = [min(r.hi, 2 * r.value) for _, r, disturbed in bars if not disturbed]
-    longest = _CEILING * max([*ends, *(r.value for _, r, _ in bars if not ends), 1.2])
+    kinds = list(dict.fromkeys(bar.kind for bar in ratios))
+    ends = [min(bar.hi, 2 * bar.value) for bar in ratios if not bar.is_disturbed]
+    longest = _CEILING * max([*ends, *(bar.value for bar in ratios if not ends), 1.2])
     scale = (_WIDTH - _LABELS - 110) / longest
-    drawn, y, name = [], 30.0, ""
-    for row, ratio, disturbed in bars:
-        label = row.name if row.name != name else ""
+    drawn, y, above = [], 30.0, ""
+    for bar in ratios:
+        label = bar.name if bar.name != above else ""
         y += _GAP if label else 2
-        name = row.name
-        colour = f"var(--c{kinds.index(_kind(row)) % 7})"
-        drawn.append(_bar(y, label, _kind(row), ratio, colour, scale, disturbed=disturbed))
+        above = bar.name
+        colour = f"var(--c{kinds.index(bar.kind) % 7})"
+        drawn.append(_bar(bar, y, label, colour, scale))
         y += _BAR
     height = y + 30
     grid = "".join(
@@ -56,22 +67,20 @@ def speedups(run: Run, rows: Sequence[Row]) -> str:
     )
     at = _x(1, scale)
     one = f'<line class="axis" x1="{at}" x2="{at}" y1="28" y2="{height - 24:.0f}"/>'
-    return _svg(height, _key(kinds, _OF_BARS) + grid + "".join(drawn) + one, "speed-up by line")
+    return _svg(height, _key(kinds, _OF_BARS) + grid + "".join(drawn) + one, name)
 
 
-def _bar(
-    y: float, label: str, kind: str, ratio: Ratio, colour: str, scale: float, *, disturbed: bool
-) -> str:
+def _bar(bar: Bar, y: float, label: str, colour: str, scale: float) -> str:
     most = (_WIDTH - _LABELS - 110) / scale
-    value = min(ratio.value, most)
-    verdict = "disturbed" if disturbed else str(ratio)
-    tip = f"{label or kind}: {kind} {verdict}"
-    if not disturbed and ratio.hi != math.inf:
-        tip += f", {ratio.value:.2f} within {ratio.lo:.2f} and {ratio.hi:.2f}"
+    value = min(bar.value, most)
+    verdict = "disturbed" if bar.is_disturbed else bar.words
+    tip = f"{label or bar.kind}: {bar.kind} {verdict}"
+    if not bar.is_disturbed and bar.hi != math.inf:
+        tip += f", {bar.value:.2f} within {bar.lo:.2f} and {bar.hi:.2f}"
     look = f'fill="{colour}"'
-    if disturbed:
+    if bar.is_disturbed:
         look = 'fill="url(#hatched)"'
-    elif not ratio.is_significant:
+    elif not bar.is_significant:
         look = f'class="hollow" stroke="{colour}"'
     width = value * scale
     place = f'x="{_LABELS - 8}" y="{y + _BAR - 3:.1f}" text-anchor="end"'
@@ -80,8 +89,8 @@ def _bar(
         f'<rect x="{_LABELS}" y="{y:.1f}" width="{width:.1f}" height="{_BAR}" {look}/>',
     ]
     end = _LABELS + width
-    if not disturbed:
-        lo, hi = _x(ratio.lo, scale), _x(min(ratio.hi, most), scale)
+    if not bar.is_disturbed:
+        lo, hi = _x(bar.lo, scale), _x(min(bar.hi, most), scale)
         middle = y + _BAR / 2
         parts.append(
             f'<line class="interval" x1="{lo}" x2="{hi}" y1="{middle:.1f}" y2="{middle:.1f}"/>'
@@ -91,20 +100,31 @@ def _bar(
     return f"<g><title>{escape(tip)}</title>{''.join(parts)}</g>"
 
 
-def roofline(run: Run, rows: Sequence[Row]) -> str:
-    """Draw operations a nanosecond over operations a byte, both on logarithmic scales."""
-    limits = run.limits_of(rows[0])
-    assert limits is not None
+def roofline(
+    dots: Sequence[Dot],
+    roofs: Mapping[str, Sequence[tuple[str, float]]],
+    rate: float,
+    highest: float,
+) -> str:
+    """Return an SVG element: operations a nanosecond over operations a byte, both logarithmic.
+
+    Parameters
+    ----------
+    dots : sequence of Dot
+        What was measured, at least one.
+    roofs : mapping of str to sequence of (str, float)
+        For each kind of dots: words of a peak, and the peak. The second and later ones are dashed.
+    rate : float
+        Bytes a nanosecond, of the slope.
+    highest : float
+        Operations a nanosecond that the axis has at the least.
+    """
     height, left, bottom = 420.0, 60.0, 50.0
-    types = list(dict.fromkeys(row.dtype for row in rows))
-    roofs = [dict(limits.peak_gops), dict(limits.paper_gops)]
-    rates = [rate for _, rate in limits.bandwidth_gbs]
-    xs = [row.intensity for row in rows]
-    ys = [row.gops for row in rows]
+    xs = [dot.intensity for dot in dots]
+    ys = [dot.gops for dot in dots]
     x_axis = _Log(min(xs) / 2, max(xs) * 2, left, _WIDTH - 150)
-    tops = [*ys, *(gops for roof in roofs for gops in roof.values())]
-    y_axis = _Log(min(ys) / 2, max(tops) * 1.5, height - bottom, 40)
-    parts = [_key(types, _OF_DOTS)]
+    y_axis = _Log(min(ys) / 2, max(*ys, highest) * 1.5, height - bottom, 40)
+    parts = [_key(list(roofs), _OF_DOTS)]
     for tick in x_axis.ticks():
         at = x_axis.at(tick)
         parts.append(
@@ -118,29 +138,26 @@ def roofline(run: Run, rows: Sequence[Row]) -> str:
             f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>'
         )
     labels: list[tuple[float, str]] = []
-    for index, dtype in enumerate(types):
+    for index, (kind, peaks) in enumerate(roofs.items()):
         colour = f"var(--c{index % 7})"
-        precision = Precision.parse(dtype)
-        for peak, word in ((limits.peak(precision), ""), (limits.paper(precision), "paper")):
-            if peak is None:
-                continue
-            corner = peak / max(rates)
-            points = [(x_axis.lo, x_axis.lo * max(rates)), (corner, peak), (x_axis.hi, peak)]
+        for word, peak in peaks:
+            corner = peak / rate
+            points = [(x_axis.lo, x_axis.lo * rate), (corner, peak), (x_axis.hi, peak)]
             if corner <= x_axis.lo:
                 points = [(x_axis.lo, peak), (x_axis.hi, peak)]
             line = " ".join(
                 f"{x_axis.at(x):.1f},{y_axis.at(max(y, y_axis.lo)):.1f}" for x, y in points
             )
-            faint = ' class="faint"' if word else ""
+            faint = "" if word == peaks[0][0] else ' class="faint"'
             parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}"{faint}/>')
-            labels.append((y_axis.at(peak), f"{dtype} on paper" if word else f"{dtype} measured"))
-        for row in (row for row in rows if row.dtype == dtype):
-            tip = f"{row.name} {dtype}: {row.gops:.0f} GOPS, {row.intensity:.0f} operations a byte"
+            labels.append((y_axis.at(peak), f"{kind} {word}"))
+        for dot in (dot for dot in dots if dot.kind == kind):
+            tip = f"{dot.name} {kind}: {dot.gops:.0f} GOPS, {dot.intensity:.0f} operations a byte"
             look = f'fill="{colour}"'
-            if row.is_disturbed:
+            if dot.is_disturbed:
                 tip, look = f"{tip}, disturbed", f'class="hollow" stroke="{colour}"'
             parts.append(
-                f'<circle cx="{x_axis.at(row.intensity):.1f}" cy="{y_axis.at(row.gops):.1f}" '
+                f'<circle cx="{x_axis.at(dot.intensity):.1f}" cy="{y_axis.at(dot.gops):.1f}" '
                 f'r="4.5" {look}><title>{escape(tip)}</title></circle>'
             )
     lowest = 0.0
@@ -194,10 +211,6 @@ def _key(kinds: Sequence[str], marks: str) -> str:
         x += 40 + 7.5 * len(kind)
     parts.append(f'<text x="{x:.0f}" y="15" opacity=".7">{marks}</text>')
     return "".join(parts)
-
-
-def _kind(row: Row) -> str:
-    return row.dtype + ("" if row.tail == "none" else f" {row.tail}")
 
 
 def _short(label: str) -> str:

@@ -1,12 +1,7 @@
-"""The table that `print(plan)` shows, and the same as HTML for notebooks.
-
-The HTML is a fragment that needs nothing else: its style comes along, and colours are the page's
-own, thinned, so that it reads on light and dark.
-"""
+"""The table that `print(plan)` shows, and what notebooks show of it."""
 
 from __future__ import annotations
 
-from html import escape
 from textwrap import indent
 from typing import TYPE_CHECKING
 
@@ -21,7 +16,8 @@ from pyonednn_q.primitive.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.report.plan_fragment import TraceEvent, plan_fragment
+from pyonednn_q.report.table import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.record import Record
@@ -99,26 +95,6 @@ def _summary(vec: Vec) -> str:
     return f"{least:.6g} .. {greatest:.6g} (median {median:.6g})"
 
 
-_STYLE = """\
-.onednn-plan { line-height: 1.45; max-width: 64em; }
-.onednn-plan code, .onednn-plan td, .onednn-plan pre { font-family: ui-monospace, monospace; }
-.onednn-plan code, .onednn-plan pre { background: none; color: inherit; font-size: .92em; }
-.onednn-plan code, .onednn-plan pre { overflow-wrap: anywhere; white-space: pre-wrap; }
-.onednn-plan table { border-collapse: collapse; margin: .6em 0; font-size: .92em; }
-.onednn-plan th, .onednn-plan td { border-bottom: 1px solid rgba(128, 128, 128, .35); }
-.onednn-plan th, .onednn-plan td { padding: .2em .9em .2em 0; text-align: left; }
-.onednn-plan tr { background: none !important; }
-.onednn-plan tr.post-op td { background: rgba(128, 128, 128, .12); }
-.onednn-plan tr.left-over td { background: rgba(220, 120, 0, .22); }
-.onednn-plan td, .onednn-plan .chain { color: inherit; }
-.onednn-plan .label { border: 1px solid; border-radius: .3em; font-size: .8em; padding: 0 .35em; }
-.onednn-plan .muted { opacity: .72; }
-.onednn-plan summary { cursor: pointer; margin: .3em 0; }
-.onednn-plan .event { border-left: 3px solid; margin: .5em 0; padding-left: .7em; }
-.onednn-plan .fired { border-color: rgb(30, 150, 90); }
-.onednn-plan .refused { border-color: rgb(200, 120, 20); }
-"""
-
 _PROMISES = {
     0: "equal float32 values for every finite input",
     1: "equal in real arithmetic, ties included; float32 may differ in the last bit",
@@ -137,55 +113,14 @@ def fragment(
     benchdnn: str,
 ) -> str:
     """Return a plan as one element of HTML; without benchdnn's options where there are none."""
-    promise = escape(_PROMISES[exactness.rank])
-    parts = [
-        f"<style>\n{_STYLE}</style>",
-        f"<div><strong>{escape(title)}</strong></div>",
-        f'<div class="chain">chain: <code>{escape(str(chain))}</code></div>',
-        _table(rows),
-        f'<div title="{promise}">{escape(verdict)}</div>',
-        _trace(records),
-        _benchdnn(benchdnn) if benchdnn else "",
+    events = [
+        TraceEvent(
+            *(record.rule, record.exactness, record.at, record.fired, record.identity),
+            *(record.before, record.after, tuple(record.remarks())),
+        )
+        for record in records
     ]
-    return '<div class="onednn-plan">\n' + "\n".join(filter(None, parts)) + "\n</div>"
-
-
-def _table(rows: list[Row]) -> str:
-    head = "".join(f'<th scope="col">{cell}</th>' for cell in HEAD)
-    body = "\n".join(map(_row, rows))
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-
-
-def _row(row: Row) -> str:
-    if row[0][:1].isdigit():
-        kind = ' class="post-op"'
-    else:
-        kind = ' class="left-over"' if row[0] in {"left over", "because"} else ""
-    return f"<tr{kind}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-
-
-def _trace(records: tuple[Record, ...]) -> str:
-    if not records:
-        return '<div class="muted">nothing was rewritten</div>'
-    fired = sum(record.fired for record in records)
-    summary = f"trace: {fired} rewritten, {len(records) - fired} refused"
-    events = "\n".join(map(_event, records))
-    return f"<details>\n<summary>{summary}</summary>\n{events}\n</details>"
-
-
-def _event(record: Record) -> str:
-    mark = "fired" if record.fired else "refused"
-    head = (
-        f'<strong>{escape(record.rule)}</strong> <span class="label">{escape(record.exactness)}'
-        f"</span> {mark} at {record.at}"
+    promise = _PROMISES[exactness.rank]
+    return plan_fragment(
+        title, str(chain), HEAD, rows, verdict, promise=promise, events=events, benchdnn=benchdnn
     )
-    lines = [head, f'<span class="muted">{escape(record.identity)}</span>']
-    lines.append(f"<code>{escape(record.before)}</code>")
-    if record.fired:
-        lines.append(f"→ <code>{escape(record.after)}</code>")
-    lines += [f"{name}: {escape(text)}" for name, text in record.remarks()]
-    return f'<div class="event {mark}">' + "<br>".join(lines) + "</div>"
-
-
-def _benchdnn(options: str) -> str:
-    return f"<details>\n<summary>benchdnn</summary>\n<pre>{escape(options)}</pre>\n</details>"

@@ -1,23 +1,34 @@
-"""The run as a page of HTML that needs nothing else: no network, no other file, no library.
+"""A page of HTML that needs nothing else: no network, no other file, no library.
 
-Tables are sorted by a click, or by Enter, on a heading. Plots are SVG, see `drawing`.
+Tables of `document` are sorted by a click, or by Enter, on a heading.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from html import escape
+from typing import TYPE_CHECKING
 
-from pyonednn_q.argument import instance
-from pyonednn_q.bench import plots, report
-from pyonednn_q.bench.row import Row
-from pyonednn_q.bench.run import Run
-from pyonednn_q.bench.summary import Ratio
-from pyonednn_q.tables import Column, Table, html_page
+if TYPE_CHECKING:
+    from pyonednn_q.report.table import Table
 
-__all__ = ["document", "html", "wide"]
+__all__ = ["document", "folded", "html_page", "legend", "paragraphs", "preformatted", "wide"]
 
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>{title}</h1>
+{body}
+</body>
+</html>
+"""
 _STYLE = """
 :root { color-scheme: light dark; --line: rgba(128,128,128,.35); --c0: #4477aa; --c1: #d9596a;
   --c2: #228833; --c3: #b59d2c; --c4: #3aa6c8; --c5: #aa3377; --c6: #888; }
@@ -76,12 +87,21 @@ for (const table of document.querySelectorAll("table")) {
 """
 
 
-def html(run: Run) -> str:
-    """Return the run as a page."""
-    instance("run", run, Run)
-    suites = dict.fromkeys(row.suite for row in run.rows if row.suite)
-    title = "pyonednn-q bench" + (f": {', '.join(suites)}" if suites else "")
-    return document(title, report.where(run), _parts(run), run.warnings)
+def html_page(title: str, body: str, *, style: str, script: str = "") -> str:
+    """Return a page of HTML that needs nothing else.
+
+    Parameters
+    ----------
+    title : str
+        Plain text, which becomes the heading as well.
+    body : str
+        HTML below the heading.
+    style, script : str
+        CSS, and JavaScript that runs when the page has been read.
+    """
+    if script:
+        body = f"{body}\n<script>{script}</script>"
+    return _PAGE.format(title=escape(title), style=style, body=body)
 
 
 def document(
@@ -104,58 +124,26 @@ def document(
     return html_page(title, "\n".join(written), style=_STYLE, script=_SCRIPT)
 
 
-def _parts(run: Run) -> Iterator[tuple[str, str]]:
-    measured = [row for row in run.rows if row.samples_us]
-    settings = {_where(row): row.setting for row in measured}
-    for where, setting in settings.items():
-        rows = [row for row in measured if row.setting == setting]
-        bars = plots.speedups(run, rows)
-        if bars:
-            yield f"Times faster than {run.baselines[0]} ({where})", bars
-    totals = _totals(run)
-    if totals is not None:
-        yield "Whole suites", wide(totals)
-    yield "Lines", wide(report.rows(run, verbose=True))
-    steps = report.ladder(run)
-    if steps is not None:
-        yield "By instruction set", wide(steps)
-    for where, setting in settings.items():
-        rows = [row for row in measured if row.setting == setting]
-        if run.limits_of(rows[0]) is not None:
-            yield f"Roofline ({where})", plots.roofline(run, rows)
-    lines = "\n".join(f"<p>{escape(line)}</p>" for line in report.notes(run))
-    yield "What it means", f'<div class="legend">\n{lines}\n</div>'
-    commands = "\n".join(report.commands(run))
-    details = f"<details><summary>commands</summary><pre>{escape(commands)}</pre></details>"
-    yield "How to measure each line again", details
-
-
-def _where(row: Row) -> str:
-    threads = "1 thread" if row.threads == 1 else f"{row.threads} threads"
-    return ", ".join(filter(None, [row.isa, threads, row.cache]))
-
-
 def wide(table: Table) -> str:
     """Return a table that scrolls where it is wider than the page."""
     return f'<div class="wide">\n{table.html()}\n</div>'
 
 
-def _totals(run: Run) -> Table | None:
-    """Return the sums of suites, a row each type."""
-    names = ("suite", "isa", "threads", "cache", "tail", "layout", "dtype")
-    columns = [Column(name) for name in names]
-    columns += [Column(name, right=True) for name in ("lines", "ms", "over the first")]
-    columns.append(Column("left out, being disturbed"))
-    cells = []
-    for total in run.totals:
-        for dtype, ms in total.ms.items():
-            ratio = total.over_first.get(dtype)
-            over = ""
-            if ratio is not None:
-                value, lo, hi = ratio
-                over = str(Ratio(value, lo, math.inf if hi is None else hi))
-                over += f" ({lo:.2f}..{math.inf if hi is None else hi:.2f})" if "x" in over else ""
-            where = (total.isa or "all", str(total.threads), total.cache, total.tail, total.layout)
-            sums = (f"{total.lines}", f"{ms:.3f}" if total.lines else "-", over)
-            cells.append([total.suite, *where, dtype, *sums, ", ".join(total.left_out)])
-    return Table(columns, cells) if cells else None
+def paragraphs(lines: Iterable[str]) -> str:
+    """Return an element for each line of plain text."""
+    return "\n".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+def legend(lines: Iterable[str]) -> str:
+    """Return lines of plain text in small print."""
+    return f'<div class="legend">\n{paragraphs(lines)}\n</div>'
+
+
+def folded(summary: str, text: str) -> str:
+    """Return preformatted text that is shown by a click on its summary."""
+    return f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>"
+
+
+def preformatted(text: str) -> str:
+    """Return plain text as an element, as notebooks show it."""
+    return f"<pre>{escape(text)}</pre>"

@@ -1,0 +1,6 @@
+"""Write: tables, drawings and pages, of whatever is told; nothing else writes HTML, SVG or CSV.
+
+It knows text and numbers, and no subject: rooms give it columns, boxes, bars and lines.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,111 @@
+"""A plan as one element of HTML, for notebooks and pages.
+
+It needs nothing else: its style comes along, and colours are the page's own, thinned, so that it
+reads on light and dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+__all__ = ["TraceEvent", "plan_fragment"]
+
+_STYLE = """\
+.onednn-plan { line-height: 1.45; max-width: 64em; }
+.onednn-plan code, .onednn-plan td, .onednn-plan pre { font-family: ui-monospace, monospace; }
+.onednn-plan code, .onednn-plan pre { background: none; color: inherit; font-size: .92em; }
+.onednn-plan code, .onednn-plan pre { overflow-wrap: anywhere; white-space: pre-wrap; }
+.onednn-plan table { border-collapse: collapse; margin: .6em 0; font-size: .92em; }
+.onednn-plan th, .onednn-plan td { border-bottom: 1px solid rgba(128, 128, 128, .35); }
+.onednn-plan th, .onednn-plan td { padding: .2em .9em .2em 0; text-align: left; }
+.onednn-plan tr { background: none !important; }
+.onednn-plan tr.post-op td { background: rgba(128, 128, 128, .12); }
+.onednn-plan tr.left-over td { background: rgba(220, 120, 0, .22); }
+.onednn-plan td, .onednn-plan .chain { color: inherit; }
+.onednn-plan .label { border: 1px solid; border-radius: .3em; font-size: .8em; padding: 0 .35em; }
+.onednn-plan .muted { opacity: .72; }
+.onednn-plan summary { cursor: pointer; margin: .3em 0; }
+.onednn-plan .event { border-left: 3px solid; margin: .5em 0; padding-left: .7em; }
+.onednn-plan .fired { border-color: rgb(30, 150, 90); }
+.onednn-plan .refused { border-color: rgb(200, 120, 20); }
+"""
+
+
+class TraceEvent(NamedTuple):
+    """A rule that fired or was refused, as text; `at` is the place in the chain."""
+
+    rule: str
+    label: str
+    at: int
+    fired: bool
+    identity: str
+    before: str
+    after: str
+    remarks: tuple[tuple[str, str], ...]
+
+
+def plan_fragment(
+    title: str,
+    chain: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    verdict: str,
+    *,
+    promise: str,
+    events: Sequence[TraceEvent],
+    benchdnn: str,
+) -> str:
+    """Return a plan as one element of HTML; without benchdnn's options where there are none."""
+    parts = [
+        f"<style>\n{_STYLE}</style>",
+        f"<div><strong>{escape(title)}</strong></div>",
+        f'<div class="chain">chain: <code>{escape(chain)}</code></div>',
+        _table(heads, rows),
+        f'<div title="{escape(promise)}">{escape(verdict)}</div>',
+        _trace(events),
+        _benchdnn(benchdnn) if benchdnn else "",
+    ]
+    return '<div class="onednn-plan">\n' + "\n".join(filter(None, parts)) + "\n</div>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in heads)
+    body = "\n".join(map(_row, rows))
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def _row(row: Sequence[str]) -> str:
+    if row[0][:1].isdigit():
+        kind = ' class="post-op"'
+    else:
+        kind = ' class="left-over"' if row[0] in {"left over", "because"} else ""
+    return f"<tr{kind}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+
+
+def _trace(events: Sequence[TraceEvent]) -> str:
+    if not events:
+        return '<div class="muted">nothing was rewritten</div>'
+    fired = sum(event.fired for event in events)
+    summary = f"trace: {fired} rewritten, {len(events) - fired} refused"
+    told = "\n".join(map(_event, events))
+    return f"<details>\n<summary>{summary}</summary>\n{told}\n</details>"
+
+
+def _event(event: TraceEvent) -> str:
+    mark = "fired" if event.fired else "refused"
+    head = (
+        f'<strong>{escape(event.rule)}</strong> <span class="label">{escape(event.label)}'
+        f"</span> {mark} at {event.at}"
+    )
+    lines = [head, f'<span class="muted">{escape(event.identity)}</span>']
+    lines.append(f"<code>{escape(event.before)}</code>")
+    if event.fired:
+        lines.append(f"→ <code>{escape(event.after)}</code>")
+    lines += [f"{name}: {escape(text)}" for name, text in event.remarks]
+    return f'<div class="event {mark}">' + "<br>".join(lines) + "</div>"
+
+
+def _benchdnn(options: str) -> str:
+    return f"<details>\n<summary>benchdnn</summary>\n<pre>{escape(options)}</pre>\n</details>"
