@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from pyonednn_q.bench import noise, suite
+from pyonednn_q.bench.bench_run import metadata
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.peers import PEERS, PeerError, require
 from pyonednn_q.bench.peers.contest import Contest
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.row import OURS, Rival
-from pyonednn_q.bench.run import metadata
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.summary import Ratio, paired_ratio
 from pyonednn_q.bench.tail import Tail

@@ -1,4 +1,4 @@
-"""Write the JSON Schema of what ``pyonednn-q bench --json`` writes, from the types that read it.
+"""Write the JSON Schema of what ``pyonednn-q bench --save`` writes, from the types that read it.
 
 python tools/bench_schema.py > src/pyonednn_q/bench/run.schema.json
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from pyonednn_q.bench.run import json_schema
+from pyonednn_q.bench.bench_run import json_schema
 
 if __name__ == "__main__":
     print(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
 
-from pyonednn_q.bench.arguments import listed
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
+from pyonednn_q.commands.words import listed
 from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, Timed, interleaved, too_many
 from pyonednn_q.report.table import Column, Table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyonednn_q.cli import main
+from pyonednn_q.commands.cli import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

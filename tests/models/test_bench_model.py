@@ -17,8 +17,8 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from pyonednn_q import cli
-from pyonednn_q.bench.run import Run
+from pyonednn_q.bench.bench_run import Run
+from pyonednn_q.commands import cli
 from pyonednn_q.models.callers import waits_at_once
 from pyonednn_q.models.model_times import AT_ONCE, WHOLE
 
@@ -39,7 +39,7 @@ def test_whole_and_layer_by_layer(
 ) -> None:
     path = made(network, form)
     json_file, page, sheet = (tmp_path / name for name in ("run.json", "page.html", "run.csv"))
-    words = ["bench", str(path), *QUICK, "--json", str(json_file), "--html", str(page)]
+    words = ["bench", str(path), *QUICK, "--save", str(json_file), "--html", str(page)]
     assert cli.main([*words, "--csv", str(sheet), "--peers", "onnxruntime"]) == 0
     out = capsys.readouterr().out
     run = Run.from_json(json_file.read_text())
@@ -77,7 +77,7 @@ def test_callers_at_once_have_a_table_and_rows(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "run.json"
-    words = ["bench", str(made("resnet", "QDQ")), *QUICK, "--json", str(file), "--threads", "1"]
+    words = ["bench", str(made("resnet", "QDQ")), *QUICK, "--save", str(file), "--threads", "1"]
     assert cli.main([*words, "--callers", "3", "--peers", "onnxruntime"]) == 0
     out = capsys.readouterr().out
     rows = [row for row in Run.from_json(file.read_text()).rows if row.line == AT_ONCE]
@@ -158,7 +158,7 @@ def test_one_model_at_a_time_and_files_in_folders(
 ) -> None:
     path = str(made("resnet", "QDQ"))
     assert cli.main(["bench", path, path]) == 2
-    assert cli.main(["bench", path, "--json", "none/run.json"]) == 2
+    assert cli.main(["bench", path, "--save", "none/run.json"]) == 2
     assert "a folder that exists" in capsys.readouterr().err
 
 

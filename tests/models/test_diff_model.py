@@ -18,7 +18,7 @@ import onnx.parser
 from onnx import helper, numpy_helper
 
 import pyonednn_q as pq
-from pyonednn_q import cli
+from pyonednn_q.commands import cli
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.models.node_bounds import float_bound
 from pyonednn_q.models.node_difference import NodeDifference, differences

@@ -21,7 +21,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 import onnx
 from onnx import helper, numpy_helper
 
-from pyonednn_q import cli
+from pyonednn_q.commands import cli
 from pyonednn_q.compose import Plan
 from pyonednn_q.native import runtime
 from pyonednn_q.report.graph_drawing import Box, drawing

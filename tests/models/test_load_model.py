@@ -19,7 +19,7 @@ import onnx
 import onnxruntime
 
 import pyonednn_q as pq
-from pyonednn_q import cli
+from pyonednn_q.commands import cli
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from support.foreign import Producer
 from support.oracles.networks import SOURCE

@@ -20,7 +20,7 @@ import onnx
 import onnxruntime
 from onnx import helper
 
-from pyonednn_q import cli
+from pyonednn_q.commands import cli
 from support.oracles.networks import SOURCE
 
 Made = Callable[[str, str], Path]

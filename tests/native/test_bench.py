@@ -18,18 +18,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pyonednn_q import cli, dtypes, native
+from pyonednn_q import dtypes, native
 from pyonednn_q.bench import check, measure, probe, processes, suite
+from pyonednn_q.bench.bench_run import Run
 from pyonednn_q.bench.case import Case, Setting
 from pyonednn_q.bench.check import accumulate
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.measure import F32, Request
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.tail import Tail
 from pyonednn_q.bench.trial import Trial
+from pyonednn_q.commands import cli
 from pyonednn_q.errors import LibraryError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget
@@ -233,7 +234,7 @@ def test_the_command_measures_writes_and_reports(
     path = tmp_path / "run.json"
     words = [SHAPES[3], SHAPES[4], "--tail", "relu", "--repeat", "6", "--threads", "1"]
     more = ["--csv", str(tmp_path / "run.csv"), "--html", str(tmp_path / "run.html")]
-    assert cli.main(["bench", *words, "--json", str(path), "--repro", *more]) == 0
+    assert cli.main(["bench", *words, "--save", str(path), "--repro", *more]) == 0
     out = capsys.readouterr().out
     made = Run.from_json(path.read_text())
     schema = json.loads((resources.files("pyonednn_q.bench") / "run.schema.json").read_text())

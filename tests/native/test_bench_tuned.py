@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pyonednn_q import cli
-from pyonednn_q.bench import command, measure, probe, suite
+from pyonednn_q.bench import measure, probe, suite
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Tail
 from pyonednn_q.bench.trial import Trial
+from pyonednn_q.commands import bench as command
+from pyonednn_q.commands import cli
 from pyonednn_q.ops.gain import Tuning
 from pyonednn_q.report.progress import Progress
 

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pyonednn_q import cli, demo
-from pyonednn_q.cli import main as command_line
+from pyonednn_q.commands import cli, demo
+from pyonednn_q.commands.cli import main as command_line
+from pyonednn_q.commands.option_table import HELD_OUT
 from pyonednn_q.native import runtime
 from pyonednn_q.qparams import QParams
 from support.children import run_child
@@ -53,7 +54,7 @@ def numbers(layers: list[demo.Fitted]) -> list[bytes]:
 
 def test_every_fourth_digit_is_held_out(digits: demo.Digits) -> None:
     assert digits.train_images.shape == (1348, 1, 8, 8)
-    assert digits.test_images.shape == (demo.HELD_OUT, 1, 8, 8)
+    assert digits.test_images.shape == (HELD_OUT, 1, 8, 8)
     assert len(digits.train_labels) == 1348
     assert set(digits.test_labels) == set(range(10))
     assert digits.train_images.dtype == np.uint8

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pyonednn_q import doctor
-from pyonednn_q.cli import main
+from pyonednn_q import examination
+from pyonednn_q.commands import doctor
+from pyonednn_q.commands.cli import main
 
 HEALTHY = {
     "numpy": "2.0",
@@ -89,11 +90,11 @@ def test_a_child_that_dies_is_a_finding(
     (tmp_path / "numpy.py").write_text(hazard)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     if "sleep" in hazard:
-        monkeypatch.setattr(doctor, "_TIMEOUT_S", 6)
-    facts = doctor.examine()
+        monkeypatch.setattr(examination, "_TIMEOUT_S", 6)
+    facts = examination.examine()
     assert expected in facts["failure"]
     assert "python" in facts  # what was known before is not lost
-    assert not doctor.judge(facts).usable
+    assert not examination.judge(facts).usable
 
 
 def test_main_prints_what_it_found(
@@ -106,7 +107,7 @@ def test_main_prints_what_it_found(
 
 
 def test_judging_nothing_at_all() -> None:
-    verdict = doctor.judge({})
+    verdict = examination.judge({})
     assert not verdict.usable
     assert verdict.advice
 
@@ -134,7 +135,7 @@ def test_advice(
     change: dict[str, str], usable: bool, word: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
-    verdict = doctor.judge(HEALTHY | change)
+    verdict = examination.judge(HEALTHY | change)
     assert verdict.usable is usable
     if word is None:
         assert verdict.advice == ()
@@ -144,7 +145,7 @@ def test_advice(
 
 def test_a_limited_isa_is_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
-    assert "AVX2" in doctor.judge(HEALTHY).advice[0]
+    assert "AVX2" in examination.judge(HEALTHY).advice[0]
 
 
 def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

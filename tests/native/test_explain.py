@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyonednn_q import cli
+from pyonednn_q.commands import cli
 from pyonednn_q.native import runtime
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q import cli
 from pyonednn_q.bench.trial import Trial
+from pyonednn_q.commands import cli
 from pyonednn_q.errors import UnsupportedError
 
 pytestmark = pytest.mark.executed

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q import cli
+from pyonednn_q.commands import cli
 
 pytestmark = pytest.mark.executed
 

@@ -20,7 +20,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 import pyonednn_q as pq
-from pyonednn_q import cli
+from pyonednn_q.commands import cli
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive import TensorSpec

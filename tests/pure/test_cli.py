@@ -18,8 +18,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyonednn_q import cli
-from pyonednn_q.bench import command
+from pyonednn_q.commands import bench as command
+from pyonednn_q.commands import cli
 from pyonednn_q.errors import LibraryError
 from pyonednn_q.report.progress import Progress
 from support import bench_runs
@@ -183,7 +183,7 @@ def test_a_full_device_and_a_reader_that_leaves_are_no_success(line: str, folder
     assert shell(f"pq {line} 2> /dev/full", folder).returncode == 0
 
 
-WRITTEN = ("--json", "--csv", "--html")
+WRITTEN = ("--save", "--csv", "--html")
 
 
 @pytest.mark.parametrize("option", WRITTEN)
@@ -196,7 +196,7 @@ def test_a_run_that_cannot_be_written_is_told_and_not_lost(
     assert cli.main(["bench", "ip 1x8 8x8", option, "/dev/full"]) == 2
     printed = capsys.readouterr()
     assert "brgemm:avx2" in printed.out
-    assert printed.err == "pyonednn-q bench: [Errno 28] No space left on device\n"
+    assert printed.err == "pyonednn-q bench: No space left on device\n"
     monkeypatch.setattr(command, "measured", lambda *_: pytest.fail("it measured"))
     assert cli.main(["bench", "ip 1x8 8x8", option, "none/x"]) == 2
     assert "a folder that exists" in capsys.readouterr().err

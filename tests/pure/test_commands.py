@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pyonednn_q import cli
 from pyonednn_q.bench import suite
-from pyonednn_q.cli import parser
+from pyonednn_q.commands import cli, completion
+from pyonednn_q.commands.cli import parser
 
 DOCS = Path(__file__).parents[2] / "docs"
 TREE = parser()
@@ -210,7 +210,7 @@ def test_other_shells_can_read_theirs(shell: str, scripts: Path) -> None:
 def test_without_shtab_completion_says_what_it_needs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "find_spec", lambda _: None)
+    monkeypatch.setattr(completion, "find_spec", lambda _: None)
     assert cli.main(["completion", "bash"]) == 2
     assert "pip install" in capsys.readouterr().err
 

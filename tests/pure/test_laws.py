@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from pyonednn_q.commands import cli
+from pyonednn_q.commands.option_table import rows_of
+
 PACKAGE = Path(__file__).parents[2] / "src" / "pyonednn_q"
 FILES = {str(path.relative_to(PACKAGE)): path for path in PACKAGE.rglob("*.py")}
 TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
@@ -46,3 +49,61 @@ def test_only_report_writes_markup_and_sheets() -> None:
     }
     assert len(writers) >= 5
     assert {name for name in writers if not name.startswith("report/")} == set()
+
+
+# What stands on a pipe to its parent writes there, and the bar of progress draws on a terminal.
+SPEAKERS = {
+    *("examination.py", "native/creation.py", "bench/peers/worker.py"),
+    "report/progress.py",
+}
+
+
+def spoken(tree: ast.Module) -> bool:
+    """Whether a file prints, or uses the streams of the process."""
+    return any(
+        (isinstance(node, ast.Name) and node.id == "print")
+        or (
+            isinstance(node, ast.Attribute)
+            and node.attr in {"stdout", "stderr", "stdin"}
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "sys"
+        )
+        for node in ast.walk(tree)
+    )
+
+
+def test_only_commands_parse_and_print() -> None:
+    parsers = {name for name, tree in TREES.items() if "argparse" in imported(tree)}
+    assert {name for name in parsers if not name.startswith("commands/")} == set()
+    speakers = {name for name, tree in TREES.items() if spoken(tree)}
+    assert {name for name in speakers if not name.startswith("commands/")} <= SPEAKERS
+
+
+def test_one_file_builds_a_parser() -> None:
+    called = {
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if node.func.attr
+        in {"add_argument", "add_parser", "add_argument_group", "parse_known_args"}
+    }
+    assert called == {"commands/cli.py", "commands/option_table.py"}
+
+
+def test_a_command_is_a_file_and_an_option_one_row() -> None:
+    for command in cli._COMMANDS:
+        assert f"commands/{command}.py" in FILES
+        names = [row.name for row in rows_of(command)]
+        assert len(names) == len(set(names)), command
+        for row in rows_of(command):
+            assert not row.only or command in {"explain", "bench"} or len(row.commands) > 1
+    said = [row for command in cli._COMMANDS for row in rows_of(command)]
+    parts = {id(row): (row.name, row.help, row.how.get("metavar")) for row in said}
+    assert len(set(parts.values())) == len(parts)
+
+
+def test_json_means_the_same_everywhere() -> None:
+    rows = [row for command in cli._COMMANDS for row in rows_of(command) if row.name == "--json"]
+    assert len(rows) > 5
+    assert len({id(row) for row in rows}) == 1

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.bench.bench_run import Run
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.row import Row
-from pyonednn_q.bench.run import Run
 
 LIMITS = Limits((("f32", 100.0), ("u8s8", 400.0)), ((1 << 21, 40.0), (1 << 24, 20.0)), 5.0,
                 (("f32", 128.0), ("u8s8", 512.0)), 2, 2.0)  # fmt: skip

@@ -1,4 +1,4 @@
-"""``pyonednn-q bench check``: every line of every suite once, for correctness.
+"""Every line of every suite once, for correctness: ``pyonednn-q bench check``.
 
 Spatial sizes, batches and what would take gigabytes are cut down; kernel, strides, padding, groups
 and the remainders of channel counts stay. Sources and weights are small whole numbers and scales
@@ -11,7 +11,7 @@ dead, and as bad as a wrong one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyonednn_q import dtypes
-from pyonednn_q.bench import report, suite
+from pyonednn_q.bench import suite
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import channels
 from pyonednn_q.bench.precision import Precision
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line
     from pyonednn_q.check.places import Kind
 
-__all__ = ["TYPES", "Finding", "check", "reduced", "run"]
+__all__ = ["TYPES", "Finding", "check", "findings", "is_bad", "reduced", "verdict"]
 
 Array = NDArray[Any]
 
@@ -60,6 +60,18 @@ class Finding:
     count: int
     refused: str
 
+    def plain(self) -> dict[str, object]:
+        """Return all of it for JSON."""
+        return {
+            "line": self.line.label,
+            "problem": str(self.shape),
+            "dtype": self.dtype,
+            "implementation": self.impl,
+            "wrong": self.wrong,
+            "values": self.count,
+            "refused": self.refused,
+        }
+
     def text(self) -> str:
         """Return one line for people."""
         name = f"{self.line.suite} {self.line.label} {self.dtype}".lstrip()
@@ -68,8 +80,10 @@ class Finding:
         return f"WRONG: {name}: {self.wrong} of {self.count} values, {self.impl}, {self.shape}"
 
 
-def run(what: Sequence[str], precisions: Sequence[Precision] | None = None) -> int:
-    """Run ``pyonednn-q bench check``: 0 when nothing is wrong and no line is dead, else 1.
+def findings(
+    what: Sequence[str], precisions: Sequence[Precision] | None = None
+) -> Iterator[tuple[str, list[Finding]]]:
+    """Check suites and problems; yield the name of each and what was found, one after the other.
 
     Parameters
     ----------
@@ -86,19 +100,23 @@ def run(what: Sequence[str], precisions: Sequence[Precision] | None = None) -> i
     suites = [suite.find(word) for word in what or suite.names()]
     precisions = precisions or tuple(map(Precision.parse, TYPES))
     progress = Progress(sum(len(checked.lines) for checked in suites))
-    bad = 0
     for checked in suites:
         progress.phase(f"checking {checked.name}")
-        findings: list[Finding] = []
+        of_suite: list[Finding] = []
         for line in checked.lines:
-            of_line = [check(line, precision) for precision in precisions]
-            bad += any(finding.wrong for finding in of_line)
-            bad += all(finding.refused for finding in of_line)
-            findings += of_line
+            of_suite += [check(line, precision) for precision in precisions]
             progress.tick()
         progress.clear()
-        report.write(verdict(checked.name, findings))
-    return 1 if bad else 0
+        yield checked.name, of_suite
+
+
+def is_bad(findings: Sequence[Finding]) -> bool:
+    """Tell whether something is wrong, or a line is refused in every type."""
+    of_lines: dict[str, list[Finding]] = {}
+    for finding in findings:
+        of_lines.setdefault(f"{finding.line.label} {finding.line.shape}", []).append(finding)
+    dead = any(all(each.refused for each in of_line) for of_line in of_lines.values())
+    return dead or any(finding.wrong for finding in findings)
 
 
 def verdict(name: str, findings: Sequence[Finding]) -> str:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from pyonednn_q import native
 from pyonednn_q.bench import benchdnn, noise, probe
+from pyonednn_q.bench.bench_run import Run, metadata
 from pyonednn_q.bench.case import Case, Setting, repro
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.peers.contest import Contest
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.row import Row
-from pyonednn_q.bench.run import Run, metadata
 from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import DTypeError, UnsupportedError

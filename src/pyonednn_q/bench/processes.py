@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyonednn_q.bench.run import Run
+from pyonednn_q.bench.bench_run import Run
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.child import environment, interpreter

@@ -1,26 +1,22 @@
-"""What a run says: a table as plain text, Markdown or CSV, totals, what columns mean, doubts.
-
-Nothing else in this room writes to standard output.
-"""
+"""What a run says: a table as plain text, Markdown or CSV, totals, what columns mean, doubts."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
 
 from pyonednn_q.argument import flag, instance, whole
+from pyonednn_q.bench.bench_run import Run, Total, in_run
 from pyonednn_q.bench.columns import columns, is_race_disturbed, time
 from pyonednn_q.bench.precision import FLOATS
 from pyonednn_q.bench.probe import PEAK_PROBLEMS
 from pyonednn_q.bench.row import Row
-from pyonednn_q.bench.run import Run, Total, in_run
 from pyonednn_q.bench.summary import Ratio
 from pyonednn_q.native.timing import TAKEN_AGAIN
 from pyonednn_q.report import table as tables
 from pyonednn_q.report.table import Column, Table
 
-__all__ = ["commands", "csv_text", "ladder", "markdown", "notes", "rows", "text", "where", "write"]
+__all__ = ["commands", "csv_text", "ladder", "markdown", "notes", "rows", "text", "where"]
 
 _LADDER = "us at each instruction set (over the first type of float there; ~1: not significant)"
 
@@ -63,11 +59,6 @@ def markdown(run: Run, *, repro: bool = False) -> str:
 def notes(run: Run) -> list[str]:
     """Return totals, what other runtimes took together, and what the columns mean."""
     return [*_totals(run), *_races(run), *_legend(run)]
-
-
-def write(words: str) -> None:
-    """Print text and a line end."""
-    sys.stdout.write(words + "\n")
 
 
 def rows(run: Run, *, verbose: bool = False) -> Table:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from pyonednn_q.argument import instance
 from pyonednn_q.bench import report
+from pyonednn_q.bench.bench_run import Run
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.row import Row
-from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio
 from pyonednn_q.report import plots
 from pyonednn_q.report.page import document, folded, legend, wide

@@ -10,12 +10,10 @@ import numpy as np
 from pyonednn_q import onnx
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.inspection.layer_file import named_arrays
-from pyonednn_q.models.model_arguments import dims_of
 from pyonednn_q.onnx.model_reader import load_with_options
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping
 
     from pyonednn_q.graph.graph import Graph, Value
@@ -48,9 +46,11 @@ class ModelFile(NamedTuple):
 
 def read(
     path: Path,
-    options: argparse.Namespace,
     arrays: Mapping[str, Array] | None = None,
     *,
+    dims: Mapping[str, Any],
+    exact_rounding: bool,
+    saturation: str,
     as_written: bool = False,
 ) -> ModelFile:
     """Read, fuse and prepare a model.
@@ -59,10 +59,14 @@ def read(
     ----------
     path : Path
         Its file.
-    options : Namespace
-        Options of the command line, with `dims`, `exact_rounding` and `saturation`.
     arrays : mapping of str to ndarray, optional
         Inputs, whose dims are those of the model where it leaves them open.
+    dims : mapping of str to int or tuple of int
+        Lengths that the model leaves open, by symbol or input.
+    exact_rounding : bool
+        Whether to round before a zero point is added.
+    saturation : str
+        One of `SATURATIONS`.
     as_written : bool
         Whether it runs as other runtimes have it: with a rounding at each of its quantizers.
         Else as `load` has it.
@@ -74,13 +78,13 @@ def read(
     Error
         Not a model that can be read or run: see `onnx.load` and `onnx.Model`.
     """
-    dims = {name: array.shape for name, array in (arrays or {}).items()}
-    graph, stored = load_with_options(path, {**dims, **dims_of(options.dims)})
+    shapes = {name: array.shape for name, array in (arrays or {}).items()}
+    graph, stored = load_with_options(path, {**shapes, **dims})
     for name, symbols in graph.symbols.items():
         lengths = "x".join(str(each) if isinstance(each, int) else "N" for each in symbols)
         got = f"nothing for {shown(name)}, whose lengths are open"
         raise ArgumentError("--dims", got, f"--dims {shown(name)[1:-1]}={lengths}")
-    told = {"exact_rounding": options.exact_rounding, "saturation": options.saturation}
+    told: dict[str, Any] = {"exact_rounding": exact_rounding, "saturation": saturation}
     if not as_written:
         said = {name: each for name, each in told.items() if each != _USUAL[name]}
         told = {**stored, **said}

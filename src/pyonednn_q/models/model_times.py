@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q.bench import probe
+from pyonednn_q.bench.bench_run import Run, metadata
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.row import OURS, Rival, Row
-from pyonednn_q.bench.run import Run, metadata
 from pyonednn_q.errors import Error
 from pyonednn_q.models.callers import waits_at_once
 from pyonednn_q.models.float_form import float_form

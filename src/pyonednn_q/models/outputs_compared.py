@@ -13,10 +13,11 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.shown import shown
 
-__all__ = ["MEASURES", "OutputCompared", "bound_of", "compared", "least_of"]
+__all__ = ["CHECKED", "MEASURES", "OutputCompared", "bound_of", "compared", "least_of"]
 
 Array = np.ndarray[Any, Any]
 Outputs = Sequence[Mapping[str, Array]]
+CHECKED = 32  # samples whose outputs `pyonednn-q quantize` compares
 MEASURES = ("sqnr", "cosine", "top1")
 _MOST_DB = 1000.0  # of outputs that are equal
 

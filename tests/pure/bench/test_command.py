@@ -7,12 +7,13 @@ import shlex
 
 import pytest
 
-from pyonednn_q import cli
-from pyonednn_q.bench import benchdnn, command, processes, suite
+from pyonednn_q.bench import benchdnn, processes, suite
 from pyonednn_q.bench.case import LAYOUTS, Case, Setting, repro
 from pyonednn_q.bench.measure import F32, Request
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.tail import Tail
+from pyonednn_q.commands import bench as command
+from pyonednn_q.commands import cli
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.isa import InstructionSet

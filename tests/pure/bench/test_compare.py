@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pyonednn_q import cli
-from pyonednn_q.bench.compare import compare
-from pyonednn_q.bench.run import Run
+from pyonednn_q.bench.bench_run import Run
+from pyonednn_q.bench.comparison import compare
+from pyonednn_q.commands import cli
 from support.bench_runs import METADATA, row, run
 
 BEFORE = run(*(row(name, "u8s8u8", 10.0) for name in "abcd"))

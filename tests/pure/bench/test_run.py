@@ -13,11 +13,11 @@ from importlib import resources
 import jsonschema
 import pytest
 
-from pyonednn_q.bench.compare import compare, differences, lost, text
+from pyonednn_q.bench.bench_run import Run, joined, json_schema
+from pyonednn_q.bench.comparison import compare, differences, lost, text
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.report import csv_text, markdown
 from pyonednn_q.bench.row import Row
-from pyonednn_q.bench.run import Run, joined, json_schema
 from pyonednn_q.errors import ArgumentError
 from support.bench_runs import LIMITS, row, run, samples
 from support.changed_json import changed

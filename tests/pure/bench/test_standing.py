@@ -6,12 +6,13 @@ import importlib.util
 
 import pytest
 
-from pyonednn_q import cli
-from pyonednn_q.bench import command, report
+from pyonednn_q.bench import report
+from pyonednn_q.bench.bench_run import Run
 from pyonednn_q.bench.measure import Request
 from pyonednn_q.bench.peers import PEERS, PeerError, require
 from pyonednn_q.bench.row import Rival, Row
-from pyonednn_q.bench.run import Run
+from pyonednn_q.commands import bench as command
+from pyonednn_q.commands import cli
 from pyonednn_q.errors import ArgumentError
 from support.bench_runs import METADATA, row, run, samples
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import composer_pages
-from pyonednn_q import cli
+from pyonednn_q.commands import cli
 from pyonednn_q.compose.absorb import RIGHT_END
 from pyonednn_q.explain import presets, read
 from pyonednn_q.explain.description import POLICIES

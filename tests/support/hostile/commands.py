@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import onnx
 from onnx import helper
 
-from pyonednn_q import cli
+from pyonednn_q.commands import cli
 from support.hostile import public
 from support.hostile.models import mutant, valid_models
 from support.hostile.verdict import Verdict

@@ -12,8 +12,8 @@ from pyonednn_q import emulate as quantized
 from pyonednn_q import requantize as dialects
 from pyonednn_q.acc import emulation, repair
 from pyonednn_q.acc import verdict as saturation_room
-from pyonednn_q.bench import benchdnn, compare, report, shape, suite
-from pyonednn_q.bench.run import Run
+from pyonednn_q.bench import benchdnn, comparison, report, shape, suite
+from pyonednn_q.bench.bench_run import Run
 from pyonednn_q.explain import description, description_text, presets
 from pyonednn_q.explain.plan_report import Report
 from pyonednn_q.expr import evaluate, fq_forms, fq_orders, fq_qparams
@@ -197,7 +197,7 @@ def readers_calls() -> Calls:
         "benchdnn.parse": (benchdnn.parse, {"kind": "conv", "text": "mb1ic64ih56oc64kh3ph1"}),
         "Run.from_json": (Run.from_json, {"text": run.to_json()}),
         "compare": (
-            compare.compare,
+            comparison.compare,
             {"before": run, "after": run, "threshold": 0.05, "confidence": 0.99},
         ),
         "report.text": (report.text, {"run": run, "width": 80, "repro": True}),

@@ -20,8 +20,8 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from pyonednn_q.commands.words import dims_of
 from pyonednn_q.errors import ArgumentError, UnsupportedError
-from pyonednn_q.models.model_arguments import add_dims, dims_of
 from pyonednn_q.models.sample_files import FORM, SampleFiles
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable, shortened, shown
@@ -39,72 +39,17 @@ if TYPE_CHECKING:
     Batch = Mapping[str, np.ndarray[Any, Any]]
 
 __doc__ = (__doc__ or "").format(form=FORM)
-__all__ = ["add_arguments", "run"]
+__all__ = ["run"]
 
 SCHEMA = 1
 FINDING = 1
-_CHECKED = 32  # samples whose outputs are compared
 _WIDE = 60  # characters of a reason
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="an .onnx file of floats")
-    needed = parser.add_argument_group("needed")
-    needed.add_argument("--data", type=Path, required=True, metavar="PATH", help="samples")
-    needed.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="the INT8 model, an .onnx file"
-    )
-    add_dims(parser)
-    parser.add_argument(
-        "--batch", type=int, metavar="N", help="samples of a batch (default: the model's, or 1)"
-    )
-    parser.add_argument(
-        "--limit",
-        type=int,
-        default=300,
-        metavar="N",
-        help="samples to calibrate on, at the most (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--estimators", metavar="KIND", help="of ranges: min_max, percentile, mse, kl, ..."
-    )
-    parser.add_argument(
-        "--passes",
-        metavar="NAMES",
-        help="what changes the network before, as 'equalized,rounded': renormalized, equalized, "
-        "smoothed, rounded",
-    )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="a configuration of the training tool, JSON"
-    )
-    parser.add_argument(
-        "--floats",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="names of layers that stay in floats, as 'head*'; repeatable",
-    )
-    parser.add_argument(
-        "--within",
-        metavar="BOUND",
-        help="turn layers back to floats until each output has so many dB, or 'cosine=0.999', "
-        f"or 'top1=0.99', on the first {_CHECKED} samples",
-    )
-    parser.add_argument(
-        "--form",
-        choices=("qdq", "fake_quantize"),
-        default="qdq",
-        help="of quantizers in the file (default: %(default)s)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     """Quantize, check, write and report."""
-    from pyonednn_q.bench import report
     from pyonednn_q.models.loaded_model import load
-    from pyonednn_q.models.outputs_compared import bound_of, compared, least_of
+    from pyonednn_q.models.outputs_compared import CHECKED, bound_of, compared, least_of
     from pyonednn_q.onnx.calibrator import calibrate
     from pyonednn_q.onnx.model_reader import load as read_graph
 
@@ -119,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     bound = None if options.within is None else bound_of(options.within)
     graph = read_graph(options.model, dims=dims_of(options.dims))
     samples = SampleFiles(options.data, graph, options.batch)
-    batches = list(samples.batches(_CHECKED))
+    batches = list(samples.batches(CHECKED))
 
     start = perf_counter()
     settings: dict[str, Any] = {"floats": options.floats}
@@ -152,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         milliseconds=_milliseconds(model, floats, graph, batches[0]),
         outputs=outputs,
     )
-    report.write(json.dumps(told.plain(), indent=1) if options.json else told.text())
+    print(json.dumps(told.plain(), indent=1) if options.json else told.text())
     return 0 if told.is_fine else FINDING
 
 

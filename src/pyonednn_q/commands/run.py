@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.commands.words import reading_of
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.models.model_arguments import add_input, add_model
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable, shown
 
@@ -25,39 +25,26 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["run"]
 
 Array = np.ndarray[Any, Any]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_model(parser)
-    add_input(parser)
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="write outputs by name there, a .npz file (default: print what they are)",
-    )
-
-
 def run(options: argparse.Namespace) -> int:
     """Run the model; write its outputs, or print a line for each."""
-    from pyonednn_q.bench import report
     from pyonednn_q.models.model_file import arrays_of, inputs_of, read
 
     output: Path | None = options.output
     if output is not None and not output.absolute().parent.is_dir():
         raise ArgumentError("--output", shown(str(output)), "a name in a folder that exists")
     arrays = None if options.input is None else arrays_of(options.input)
-    file = read(options.model, options, arrays)
+    file = read(options.model, arrays, **reading_of(options))
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
     outputs = file.model.run(inputs)
     if output is not None:
         _write(output, outputs)
     else:
-        report.write(_table(outputs).text())
+        print(_table(outputs).text())
     return 0
 
 

@@ -23,25 +23,24 @@ import numpy as np
 
 from pyonednn_q.acc.verdict import Counts, Verdict, counts, saturation
 from pyonednn_q.argument import one_of
-from pyonednn_q.bench import report, suite
-from pyonednn_q.bench.arguments import choice, pattern, single
+from pyonednn_q.bench import suite
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample, quantize
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
+from pyonednn_q.commands.problem_options import OPERATORS
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.inspection.layer_file import arrays_of
-from pyonednn_q.primitive.isa import ISA_ORDER, InstructionSet
+from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["run"]
 
 Array = np.ndarray[Any, Any]
 
 SATURATES = 1
 SCHEMA = 1
-_KINDS = {"conv": "conv", "deconv": "deconv", "inner_product": "ip", "matmul": "matmul"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,37 +48,6 @@ class _Found:
     name: str
     verdict: Verdict
     counts: Counts | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "what", nargs="+", metavar="WHAT", help="a .npy or .npz file, a problem, or a suite"
-    )
-    parser.add_argument(
-        "--isa",
-        type=single(choice("isa", ISA_ORDER)),
-        default="AVX2",
-        metavar="ISA",
-        help="the instruction set to judge for, as in ONEDNN_MAX_CPU_ISA (default: AVX2)",
-    )
-    parser.add_argument(
-        "--src",
-        choices=("u8", "s8"),
-        help="type of the source (default: that of src in the file, else u8)",
-    )
-    parser.add_argument(
-        "--op",
-        choices=tuple(_KINDS),
-        help="of a .npy file (default: conv of 3 to 5 dimensions, else inner_product)",
-    )
-    parser.add_argument(
-        "--filter",
-        type=pattern,
-        metavar="REGEX",
-        help="only lines whose name or problem has a match",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -103,13 +71,13 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         verdicts = [_plain(each) for each in judged]
         document = {"schema": SCHEMA, "verdicts": verdicts, "left_out": left_out}
-        report.write(json.dumps(document, indent=1))
+        print(json.dumps(document, indent=1))
     elif len(judged) == 1:
-        report.write(_text(judged[0]))
+        print(_text(judged[0]))
     else:
-        report.write(_table(judged).text())
+        print(_table(judged).text())
         if left_out:
-            report.write(f"without weights that are known beforehand: {', '.join(left_out)}")
+            print(f"without weights that are known beforehand: {', '.join(left_out)}")
     return 0 if all(each.verdict.is_exact for each in judged) else SATURATES
 
 
@@ -133,7 +101,7 @@ def _of_file(file: Path, options: argparse.Namespace) -> _Found:
     if wei.dtype != np.int8:
         raise ArgumentError("wei", f"{shown(wei)} in {file}", "codes of int8")
     kind = options.op or str(arrays.get("op", "conv" if wei.ndim > 2 else "inner_product"))
-    kind = _KINDS[one_of("op", kind, tuple(_KINDS))]
+    kind = OPERATORS[one_of("--op", kind, tuple(OPERATORS))]
     names = {"uint8": "u8", "int8": "s8"}
     dtype = options.src or ("u8" if src is None else names.get(str(src.dtype), str(src.dtype)))
     one_of("src", dtype, ("u8", "s8"))

@@ -1,4 +1,4 @@
-"""``pyonednn-q doctor``: which oneDNN is used, whether it works, and what to do if not.
+"""Which oneDNN is used, whether it works, and what to do if not.
 
 The examination runs in a child process that writes down one fact after the other, so that a library
 which crashes or hangs is a finding too. Judging the facts is a pure function.
@@ -6,7 +6,6 @@ which crashes or hangs is a finding too. Judging the facts is a pure function.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -17,24 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+__all__ = ["Health", "examine", "judge"]
+
 Facts = dict[str, str]
 
 _TIMEOUT_S = 120
-_ORDER = (
-    *(
-        "package",
-        "python",
-        "numpy",
-        "extension",
-        "searched",
-        "library",
-        "source",
-        "onednn",
-        "runtime",
-    ),
-    *("cpu", "isa", "vnni", "features", "threads", "self_check", "weights", "trial", "failure"),
-)
-
 _NOT_BUILT = "not built"
 _INCOMPLETE = "the installation is incomplete: pip install --force-reinstall --no-deps ."
 _NO_NUMPY = "NumPy cannot be imported: pip install numpy"
@@ -69,29 +55,9 @@ class Health:
     advice: tuple[str, ...]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("--json", action="store_true", help="print facts and verdict as JSON")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Print facts, verdict and advice; return 0 when an INT8 call works, else 1."""
-    facts = examine()
-    verdict = judge(facts)
-    if options.json:
-        print(json.dumps({**facts, "usable": verdict.usable, "advice": verdict.advice}, indent=2))
-    else:
-        for name in (name for name in _ORDER if name in facts):
-            print(f"{name:>10}  " + facts[name].replace("\n", "\n" + " " * 12))
-        print(f"{'verdict':>10}  {'usable' if verdict.usable else 'NOT usable'}")
-        for line in verdict.advice:
-            print(f"{'-':>10}  {line}")
-    return 0 if verdict.usable else 1
-
-
 def examine() -> Facts:
     """Collect the facts in a child process; ``failure`` holds the first thing that went wrong."""
-    command = [sys.executable, "-m", "pyonednn_q.doctor"]
+    command = [sys.executable, "-m", "pyonednn_q.examination"]
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -164,7 +130,8 @@ _MARK = "doctor: "
 def _note(**facts: str) -> None:
     # Written at once, for the next step may be the last; on a line of its own, for the library may
     # have left one unfinished.
-    print("\n" + _MARK + json.dumps(facts), flush=True)
+    sys.stdout.write(f"\n{_MARK}{json.dumps(facts)}\n")
+    sys.stdout.flush()
 
 
 def _see_python() -> None:

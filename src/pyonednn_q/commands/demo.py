@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,16 +28,14 @@ from pyonednn_q.native.timing import Budget, interleaved, looped
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import install
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["run"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Operators: TypeAlias = Sequence[pq.Conv | pq.InnerProduct]
 
 PIXELS = pq.QParams(1 / 16, 0, "u8")  # pixels are whole numbers from 0 to 16: exact as codes
 RELU = pq.Chain(pq.Eltwise("relu"))
-HELD_OUT = 449
 _EPOCHS = 30
-ROUNDS = 100
 
 
 class Digits(NamedTuple):
@@ -297,26 +295,3 @@ def _times_text(
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
     columns = [Column(name, right=index >= left) for index, name in enumerate(header)]
     return Table(columns, rows).text()
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
-    batches, counts = range(1, HELD_OUT + 1), range(1, 100_001)
-    parser.add_argument(
-        "--batch", type=_within(batches), nargs="+", default=[HELD_OUT, 1], help="digits a call"
-    )
-    parser.add_argument("--rounds", type=_within(counts), default=ROUNDS, help="samples of each")
-    parser.add_argument("--seed", type=_within(range(2**32)), default=0, help="of the fit")
-
-
-def _within(numbers: range) -> Callable[[str], int]:
-    """Return a parser of whole numbers from a range."""
-
-    def whole(text: str) -> int:
-        if not text.isdecimal() or int(text) not in numbers:
-            message = f"{text!r} is no whole number from {numbers[0]} to {numbers[-1]}"
-            raise argparse.ArgumentTypeError(message)
-        return int(text)
-
-    return whole

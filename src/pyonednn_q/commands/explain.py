@@ -6,35 +6,37 @@ is an ONNX model, whose nodes are told one by one: docs/from_onnx.md.
 
 from __future__ import annotations
 
-import argparse
+import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pyonednn_q.commands.option_table import is_model, refuse_others
+from pyonednn_q.commands.words import reading_of
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain import description_text, presets
-from pyonednn_q.explain.description import POLICIES, read
+from pyonednn_q.explain.description import read
 from pyonednn_q.explain.plan_report import Report
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
 
+if TYPE_CHECKING:
+    import argparse
+
 _FLOOR, _CEILING = (3, 7, 0), (4, 0, 0)
 _HEADINGS = {"layers": "layers", "subgraphs": "subgraphs", "chains": "chains behind a convolution"}
 
 
-def run(options: argparse.Namespace, *, here: Callable[[], Facts]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run the command.
 
     Parameters
     ----------
     options : Namespace
         What the parser made of the command line.
-    here : callable
-        Returns the facts of this process, which only the extension's room knows.
 
     Returns
     -------
@@ -46,19 +48,22 @@ def run(options: argparse.Namespace, *, here: Callable[[], Facts]) -> int:
     Error, OSError
         The description cannot be used, or not be read.
     """
+    refuse_others("explain", options)
     if options.list:
-        print(_list())
+        print(_list(as_json=options.json))
         return 0
     if options.layer is None:
         wanted = "a preset (--list), a file, or - for standard input"
         raise ArgumentError("LAYER", "nothing", wanted)
+    if is_model(options):
+        return _run_model(options)
     tables = _tables(options.layer)
     if isinstance(tables, dict):
         tables = _changed(tables, options)
     if options.show:
-        print(description_text.dumps(tables))
+        print(json.dumps(tables, indent=1) if options.json else description_text.dumps(tables))
         return 0
-    description = read(tables).on(_process(options, here))
+    description = read(tables).on(_process(options))
     report = Report.of(description, strict=options.strict)
     if options.html is not None:
         options.html.write_text(report.html(), "utf-8", "replace")
@@ -69,27 +74,29 @@ def run(options: argparse.Namespace, *, here: Callable[[], Facts]) -> int:
     return 0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("layer", nargs="?", metavar="LAYER", help="preset, file, - or model")
-    parser.add_argument("--list", action="store_true", help="list the presets")
-    parser.add_argument("--show", action="store_true", help="print the description, as TOML")
-    parser.add_argument("--policy", choices=POLICIES, help="which rewrites may fire")
-    parser.add_argument("--dst", metavar="DTYPE", help="store this data type instead")
-    parser.add_argument("--strict", action="store_true", help="refuse steps that are left over")
-    parser.add_argument("--trace", action="store_true", help="tell every rewrite and refusal")
-    parser.add_argument("--benchdnn", action="store_true", help="add the line for benchdnn")
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page as well")
-    parser.add_argument("--isa", help="plan for this instruction set, as in ONEDNN_MAX_CPU_ISA")
-    parser.add_argument("--version", help="and for this version of oneDNN: 3.7, 3.13.2")
-    parser.add_argument("--here", action="store_true", help="plan for the oneDNN of this process")
+def _run_model(options: argparse.Namespace) -> int:
+    """Print the report of a model, and write its page."""
+    from pyonednn_q.models.model_file import read
+    from pyonednn_q.models.model_page import page
+    from pyonednn_q.models.model_report import ModelReport
+
+    report = ModelReport.of(read(Path(options.layer), **reading_of(options)))
+    if options.html is not None:
+        options.html.write_text(page(report), "utf-8", "replace")
+    print(report.json() if options.json else report.text(trace=options.trace))
+    return 0
 
 
-def _list() -> str:
+def _list(*, as_json: bool) -> str:
+    titles = {
+        file: {name: presets.get(name)["title"] for name in presets.names(file)}
+        for file in presets.FILES
+    }
+    if as_json:
+        return json.dumps(titles, indent=1, ensure_ascii=False)
     lines = []
-    for file in presets.FILES:
-        cells = [[name, presets.get(name)["title"]] for name in presets.names(file)]
+    for file, of_file in titles.items():
+        cells = [[name, title] for name, title in of_file.items()]
         table = Table([Column("name"), Column("title")], cells)
         lines += [_HEADINGS[file], indent(table.text(head=False), "  ")]
     return "\n".join(lines)
@@ -124,17 +131,23 @@ def _changed(tables: dict[str, Any], options: argparse.Namespace) -> dict[str, A
     return changed
 
 
-def _process(options: argparse.Namespace, here: Callable[[], Facts]) -> Facts | None:
+def _process(options: argparse.Namespace) -> Facts | None:
     if options.here:
         if options.isa or options.version:
             raise ArgumentError("--here", "--isa or --version", "one of the two ways to say where")
-        return here()
+        return _facts_here()
     if options.isa is None and options.version is None:
         return None
     for name, value in (("--isa", options.isa), ("--version", options.version)):
         if value is None:
             raise ArgumentError(name, "nothing", "both --isa and --version, or neither")
     return Facts(_version(options.version), _isa(options.isa), runtime="OMP")
+
+
+def _facts_here() -> Facts:
+    from pyonednn_q.native import runtime
+
+    return runtime.facts()
 
 
 def _isa(text: str) -> InstructionSet:

@@ -1,7 +1,6 @@
 """The command ``pyonednn-q``: one tree of parsers, one set of exit codes.
 
-Each subcommand is a module with ``add_arguments(parser)`` and ``run(options) -> int``, which is
-imported when it is asked for. Exit codes are the same everywhere:
+Exit codes are the same everywhere:
 
 ====  ==============================================================================================
 code  meaning
@@ -19,80 +18,57 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q import __version__
+from pyonednn_q.commands.option_table import add_options, rows_of
 from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.models import model_arguments
 from pyonednn_q.shown import meant, printable, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from types import ModuleType
 
     from _typeshed import SupportsWrite
 
-    from pyonednn_q.primitive.isa import Facts
-
-__all__ = ["main", "parser"]
+__all__ = ["branches", "main", "parser"]
 
 
-# What a subcommand is for, and the module that has its arguments and runs it.
+# What a subcommand is for; its module has its name.
 _COMMANDS = {
-    "doctor": ("which oneDNN is used, whether it works, and what to do if not", "doctor"),
-    "explain": (
-        "how a layer, or an ONNX model, becomes attributes and post-ops of oneDNN, and why",
-        "explain.main",
-    ),
-    "inspect": (
-        "which kernels run, in which layouts, with which copies around",
-        "bench.inspections",
-    ),
-    "saturation": (
-        "which channels can saturate in 16 bits where there is no VNNI",
-        "bench.verdicts",
-    ),
-    "why": (
-        "which arithmetic gives another runtime's codes, and what differs from ours",
-        "inspection.why",
-    ),
-    "demo": ("classify handwritten digits in FP32 and INT8, and compare the two", "demo"),
-    "bench": (
-        "measure INT8 against FP32: known networks, your own shapes, an ONNX model",
-        "bench.command",
-    ),
-    "compare": ("compare two runs of bench: what became slower, what faster", "bench.compare"),
-    "run": ("run an ONNX model on arrays", "models.run_model"),
-    "quantize": (
-        "make an INT8 model of an ONNX model of floats and samples, and check it",
-        "models.quantize_model",
-    ),
-    "diff": (
-        "which node of an ONNX model differs from onnxruntime's first, and by which arithmetic",
-        "models.diff_model",
-    ),
-    "completion": ("print what makes a shell complete this command", ""),
-}
-
-# What takes models, too: who adds the arguments for those, and the module that runs one.
-_OF_MODELS = {
-    "explain": ("add_explain", "explain_model"),
-    "bench": ("add_bench", "bench_model"),
+    "doctor": "which oneDNN is used, whether it works, and what to do if not",
+    "explain": "how a layer, or an ONNX model, becomes attributes and post-ops of oneDNN, and why",
+    "inspect": "which kernels run, in which layouts, with which copies around",
+    "saturation": "which channels can saturate in 16 bits where there is no VNNI",
+    "why": "which arithmetic gives another runtime's codes, and what differs from ours",
+    "demo": "classify handwritten digits in FP32 and INT8, and compare the two",
+    "bench": "measure INT8 against FP32: known networks, your own shapes, an ONNX model",
+    "compare": "compare two runs of bench: what became slower, what faster",
+    "run": "run an ONNX model on arrays",
+    "quantize": "make an INT8 model of an ONNX model of floats and samples, and check it",
+    "diff": "which node of an ONNX model differs from onnxruntime's first, and by which arithmetic",
+    "completion": "print what makes a shell complete this command",
 }
 
 UNUSABLE = 2
 # As shells tell of programs that a signal ended: SIGINT, and SIGPIPE.
 INTERRUPTED, NO_READER = 130, 141
-_SHELLS = ("bash", "zsh", "tcsh")
 _CODES = (
     "exit codes: 0 fine, 1 a finding, 2 bad use or what cannot be read or written, "
     "130 interrupted, 141 nobody reads"
+)
+
+
+# What Python says of errors, arguments and sequences of names, and what is said instead.
+_PYTHON = (
+    (r"\[Errno -?\d+\] ", ""),
+    (r"dims=\{'?([^'{}]*?)'?: \(\.\.\.\)\}", r"--dims \1=LENGTHS"),
+    (r"[\[(]('[^']*'(?:, '[^']*')*),?[\])]", r"\1"),
 )
 
 
@@ -120,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Error, OSError, SubprocessError) as error:  # of a child that takes too long, too
         code = UNUSABLE
         with suppress(OSError):
-            line = printable(str(error))
+            line = _told(error, command)
             print(f"pyonednn-q {command}".rstrip() + f": {line}", file=sys.stderr)
     else:
         return code
@@ -139,21 +115,13 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
     tree = _Parser(prog="pyonednn-q", description="INT8 primitives of oneDNN", epilog=_CODES)
     tree.add_argument("--version", action="version", version=f"pyonednn_q {__version__}")
     commands = tree.add_subparsers(dest="command", metavar="COMMAND")
-    for name, (purpose, module) in _COMMANDS.items():
+    for name, purpose in _COMMANDS.items():
         branch = commands.add_parser(
             name, help=purpose, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        if command not in {None, name}:
-            continue
-        if not module:
-            branch.description = _COMPLETION
-            branch.add_argument("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS))
-            continue
-        room = import_module(f"pyonednn_q.{module}")
-        branch.description = room.__doc__
-        room.add_arguments(branch)
-        if name in _OF_MODELS:
-            getattr(model_arguments, _OF_MODELS[name][0])(branch)
+        if command in {None, name}:
+            branch.description = _module(name).__doc__
+            add_options(branch, name)
     return tree
 
 
@@ -176,19 +144,11 @@ class _Parser(argparse.ArgumentParser):
         (file or sys.stderr).write(message)
 
 
-_COMPLETION = """\
-Print a script that lets a shell complete this command (needs shtab):
-
-  bash  source <(pyonednn-q completion bash)
-  zsh   pyonednn-q completion zsh > a file _pyonednn-q in a folder of $fpath
-  tcsh  pyonednn-q completion tcsh > a file to source"""
-
-
 def _parsed(tree: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     try:
         options, strange = tree.parse_known_args(words)
         if strange:  # said with the usage of the subcommand
-            branch = _branches(tree).get(options.command, tree)
+            branch = branches(tree).get(options.command, tree)
             names = [name for action in branch._actions for name in action.option_strings]  # noqa: SLF001
             said = [f"{word}{meant(word.partition('=')[0], names)}" for word in strange]
             branch.error(f"unrecognized arguments: {' '.join(said)}")
@@ -198,43 +158,28 @@ def _parsed(tree: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
     return options
 
 
+def _told(error: Exception, command: str) -> str:
+    """Return what an error says, in the words of the command line: ``--dims N=LENGTHS``."""
+    line = printable(str(error))
+    if isinstance(error, ArgumentError):
+        options = {row.key: row.name for row in rows_of(command)}
+        named = options.get(error.argument, "")
+        line = named + line.removeprefix(error.argument) if named.startswith("--") else line
+    for python, ours in _PYTHON:
+        line = re.sub(python, ours, line)
+    return line
+
+
 def _run(command: str, options: argparse.Namespace) -> int:
-    if command == "completion":
-        print(_completion(options.shell))
-        return 0
-    if command in _OF_MODELS:
-        if model_arguments.is_model(options):
-            model_room = import_module(f"pyonednn_q.models.{_OF_MODELS[command][1]}")
-            done: int = model_room.run(options)
-            return done
-        model_arguments.refuse_without_model(options)
-    room = import_module(f"pyonednn_q.{_COMMANDS[command][1]}")
-    # explain and native are siblings, and those never import each other: this is above both.
-    extras = {"here": _facts_here} if command == "explain" else {}
-    code: int = room.run(options, **extras)
+    code: int = _module(command).run(options)
     return code
 
 
-def _completion(shell: str) -> str:
-    if find_spec("shtab") is None:
-        raise ArgumentError("completion", "no shtab", "shtab: pip install 'shtab>=1.7'")
-    import shtab
-
-    tree = parser()
-    for action in _actions(tree):
-        if action.type is Path:
-            vars(action)["complete"] = shtab.FILE  # which shtab reads
-    script: str = shtab.complete(tree, shell)
-    return script
+def _module(command: str) -> ModuleType:
+    return import_module(f"pyonednn_q.commands.{command}")
 
 
-def _actions(tree: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    yield from tree._actions  # noqa: SLF001 - as shtab itself walks a parser
-    for branch in _branches(tree).values():
-        yield from _actions(branch)
-
-
-def _branches(tree: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+def branches(tree: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     """Return the parsers of a tree's subcommands by name."""
     parsers: dict[str, argparse.ArgumentParser] = {}
     for action in tree._actions:  # noqa: SLF001
@@ -264,9 +209,3 @@ def _drop_output() -> None:
             sys.stdout.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _facts_here() -> Facts:
-    from pyonednn_q.native import runtime
-
-    return runtime.facts()

@@ -1,4 +1,4 @@
-"""``pyonednn-q compare A.json B.json``: what became slower, what faster, for people and for CI.
+"""Two runs compared: what became slower, what faster.
 
 A ratio counts when its interval leaves out 1, and as a regression when all of it is beyond the
 threshold: two processes differ by a few per cent, because memory lies elsewhere.
@@ -6,25 +6,20 @@ threshold: two processes differ by a few per cent, because memory lies elsewhere
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from pyonednn_q.argument import content, instance, real
-from pyonednn_q.bench import report
-from pyonednn_q.bench.arguments import percent
+from pyonednn_q.argument import instance, real
+from pyonednn_q.bench.bench_run import Run
 from pyonednn_q.bench.row import Row
-from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio, unpaired_ratio
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
 
-__all__ = ["Comparison", "add_arguments", "compare", "run"]
+__all__ = ["CONFIDENCE", "THRESHOLD", "Comparison", "compare", "differences", "lost", "text"]
 
-_REGRESSED = 1
 THRESHOLD = 0.05
 CONFIDENCE = 0.99
 _MUST_AGREE = ("cpu", "isa", "onednn", "runtime")
@@ -105,17 +100,6 @@ def differences(before: Run, after: Run) -> tuple[str, ...]:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run ``pyonednn-q compare``: 1 when a row became slower or is refused."""
-    before, after = (_read(path) for path in (options.before, options.after))
-    comparisons = compare(before, after, threshold=options.threshold, confidence=options.confidence)
-    gone = lost(before, after)
-    if not comparisons and not gone:
-        raise ArgumentError("after", str(options.after), f"rows that {options.before} has too")
-    report.write(text(comparisons, gone, differences(before, after), options.threshold))
-    return _REGRESSED if gone or any(c.verdict == "slower" for c in comparisons) else 0
-
-
 def text(
     comparisons: Sequence[Comparison],
     gone: Sequence[Row],
@@ -160,27 +144,3 @@ def _cells(comparison: Comparison) -> list[str]:
         f"{ratio.lo:.3f}..{ratio.hi:.3f}",
         f"{comparison.before.impl} > {impl}" if comparison.changed_kernel else impl,
     ]
-
-
-def _read(path: Path) -> Run:
-    try:
-        return Run.from_json(content("file", path))
-    except OSError as error:
-        raise ArgumentError("file", str(path), f"a file to read ({error.strerror})") from None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("before", type=Path, metavar="A.json", help="from bench --json")
-    parser.add_argument("after", type=Path, metavar="B.json")
-    for name, value, meaning in (
-        ("--threshold", THRESHOLD, "changes below it never count"),
-        ("--confidence", CONFIDENCE, "of the intervals"),
-    ):
-        parser.add_argument(
-            name,
-            type=percent,
-            default=value,
-            metavar="PERCENT",
-            help=f"{meaning} (default: {100 * value:g})",
-        )

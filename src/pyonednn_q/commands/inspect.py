@@ -14,55 +14,18 @@ import argparse
 import json
 from pathlib import Path
 
-from pyonednn_q.bench import report, suite
-from pyonednn_q.bench.arguments import choice, listed, pattern, single
-from pyonednn_q.bench.case import LAYOUTS, Case
+from pyonednn_q.bench import suite
+from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample
-from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.tail import WORDS, Tail
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.inspection import Inspection, inspect
 from pyonednn_q.inspection.layer_file import arrays_of, operator_of
 from pyonednn_q.report.table import Column, Table
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["run"]
 
 REFUSED = 1
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "what", nargs="+", metavar="WHAT", help="a problem, a suite, a .toml or a .npz file"
-    )
-    parser.add_argument(
-        "--dtype",
-        type=listed(Precision.parse),
-        default=(Precision("u8", "s8", "u8"),),
-        metavar="LIST",
-        help="types of src, weights and dst (default: u8s8u8)",
-    )
-    parser.add_argument(
-        "--tail",
-        type=single(Tail),
-        default=Tail("none"),
-        help=f"what follows the products: none, or words joined by _, of {', '.join(WORDS)}",
-    )
-    parser.add_argument(
-        "--layout",
-        type=single(choice("layout", LAYOUTS)),
-        default=LAYOUTS[0],
-        metavar="LAYOUT",
-        help=f"of the src and dst of convolutions: {', '.join(LAYOUTS)} (default: {LAYOUTS[0]})",
-    )
-    parser.add_argument(
-        "--filter",
-        type=pattern,
-        metavar="REGEX",
-        help="only lines whose name or problem has a match",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -78,11 +41,11 @@ def run(options: argparse.Namespace) -> int:
                 case = Case(line.shape, precision, options.tail, options.layout)
                 inspections.append((line.label, precision.name, _inspected(case)))
     if options.json:
-        report.write(json.dumps([_plain(*each) for each in inspections], indent=1))
+        print(json.dumps([_plain(*each) for each in inspections], indent=1))
     elif len(inspections) == 1 and isinstance(inspections[0][2], Inspection):
-        report.write(str(inspections[0][2]))
+        print(str(inspections[0][2]))
     else:
-        report.write(_table(inspections).text())
+        print(_table(inspections).text())
     return REFUSED if any(isinstance(each[2], str) for each in inspections) else 0
 
 

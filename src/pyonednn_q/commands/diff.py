@@ -14,35 +14,27 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pyonednn_q.models.model_arguments import add_input, add_model
+from pyonednn_q.commands.words import reading_of
 
 if TYPE_CHECKING:
     import argparse
 
     from pyonednn_q.models.node_difference import NodeDifference
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["run"]
 
 SCHEMA = 1
 NOT_EXPLAINED = 1
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_model(parser)
-    add_input(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
-
-
 def run(options: argparse.Namespace) -> int:
     """Print what differs; 1 where nothing explains it."""
-    from pyonednn_q.bench import report
     from pyonednn_q.models.model_file import arrays_of, inputs_of, read
     from pyonednn_q.models.node_difference import compared, differences
     from pyonednn_q.models.peer_sessions import onnxruntime_values
 
     arrays = None if options.input is None else arrays_of(options.input)
-    file = read(options.model, options, arrays, as_written=True)
+    file = read(options.model, arrays, **reading_of(options), as_written=True)
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
     outputs = file.model.run(inputs)
     nodes = file.model.nodes
@@ -62,9 +54,9 @@ def run(options: argparse.Namespace) -> int:
                 for e in ends
             ],
         }
-        report.write(json.dumps(document, indent=1))
+        print(json.dumps(document, indent=1))
     else:
-        report.write(_text(len(nodes), node_differences, ends))
+        print(_text(len(nodes), node_differences, ends))
     return NOT_EXPLAINED if any(each.unexplained for each in node_differences) else 0
 
 

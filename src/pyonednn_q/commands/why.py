@@ -10,20 +10,13 @@ inner_product or matmul. The exit code is 0 if something gives all of theirs, 1 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from pyonednn_q.inspection.explainer import explain_difference
 from pyonednn_q.inspection.layer_file import NEEDED, arrays_of, operator_of
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["run"]
 
 NOT_EXPLAINED = 1
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="what numpy.savez wrote")
-    parser.add_argument("--json", action="store_true", help="print JSON instead")
 
 
 def run(options: argparse.Namespace) -> int:
