@@ -107,3 +107,59 @@ def test_json_means_the_same_everywhere() -> None:
     rows = [row for command in cli._COMMANDS for row in rows_of(command) if row.name == "--json"]
     assert len(rows) > 5
     assert len({id(row) for row in rows}) == 1
+
+
+ROOT = PACKAGE.parents[1]
+TOLD = [
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "examples").glob("*.ipynb"),
+    ROOT / "README.md",
+]
+USERS = [
+    *PACKAGE.rglob("*.py"),
+    *(ROOT / "tools").rglob("*.py"),
+    *(ROOT / "benchmarks").glob("*.py"),
+]
+
+
+def public_names() -> dict[str, set[Path]]:
+    """Names that some `__all__` has, and the files that define each."""
+    public: set[str] = set()
+    defined: dict[str, set[Path]] = {}
+    for name, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                defined.setdefault(node.name, set()).add(FILES[name])
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            targets += [node.target] if isinstance(node, ast.AnnAssign) else []
+            for target in targets:
+                if isinstance(target, ast.Name) and target.id == "__all__":
+                    public |= set(words(ast.Module([node], [])))
+                elif isinstance(target, ast.Name):
+                    defined.setdefault(target.id, set()).add(FILES[name])
+    return {name: defined[name] for name in public if name in defined}
+
+
+def used_names(path: Path) -> set[str]:
+    """Names that a file of code reads."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    return {node.id for node in nodes if isinstance(node, ast.Name)} | {
+        node.attr for node in nodes if isinstance(node, ast.Attribute)
+    }
+
+
+def test_a_public_name_has_a_caller_or_a_page() -> None:
+    """In another file of the package, a tool, a page or an example; a class may be a result."""
+    told = set(re.findall(r"\w+", "\n".join(path.read_text() for path in TOLD)))
+    for path in FILES.values():  # examples in docstrings run, too
+        told |= set(re.findall(r"\w+", " ".join(re.findall(r">>> .*", path.read_text()))))
+    used = {path: used_names(path) for path in USERS}
+    public = public_names()
+    assert len(public) > 600
+    without = {
+        name
+        for name, homes in public.items()
+        if name not in told and not any(name in used[path] for path in used if path not in homes)
+    }
+    assert {name for name in without if not name[0].isupper() or name.isupper()} == set()
+    assert {n for n in without if not any(n in used[home] for home in public[n])} == set()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line
     from pyonednn_q.check.places import Kind
 
-__all__ = ["TYPES", "Finding", "check", "findings", "is_bad", "reduced", "verdict"]
+__all__ = ["Finding", "check", "findings", "is_bad", "reduced", "verdict"]
 
 Array = NDArray[Any]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyonednn_q.primitive.isa import InstructionSet
 
-__all__ = ["clock_ghz", "cores", "ops_a_cycle", "paper_gops"]
+__all__ = ["clock_ghz", "cores", "paper_gops"]
 
 _CPUS = Path("/sys/devices/system/cpu")
 _UNITS = 2

@@ -23,7 +23,7 @@ from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, Leaf, PR
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.shown import meant, shown
 
-__all__ = ["ADDED", "WORDS", "Ending", "Tail"]
+__all__ = ["WORDS", "Ending", "Tail"]
 
 Array = NDArray[np.float64]
 

@@ -34,7 +34,7 @@ from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.rule import Exactness
 from pyonednn_q.shown import shown
 
-__all__ = ["SCHEMA", "dumps", "loads", "parsed"]
+__all__ = ["dumps", "loads", "parsed"]
 
 SCHEMA = 1
 

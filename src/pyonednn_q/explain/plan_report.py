@@ -13,7 +13,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.description import Description
 from pyonednn_q.report.page import html_page, paragraphs
 
-__all__ = ["SCHEMA", "Report"]
+__all__ = ["Report"]
 
 SCHEMA = 1
 

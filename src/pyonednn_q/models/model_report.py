@@ -18,7 +18,7 @@ from pyonednn_q.shown import printable, shortened
 if TYPE_CHECKING:
     from pyonednn_q.models.model_file import ModelFile
 
-__all__ = ["SCHEMA", "ModelReport"]
+__all__ = ["ModelReport"]
 
 SCHEMA = 1
 _WIDE = 40  # characters of a name

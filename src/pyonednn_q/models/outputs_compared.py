@@ -13,7 +13,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.shown import shown
 
-__all__ = ["CHECKED", "MEASURES", "OutputCompared", "bound_of", "compared", "least_of"]
+__all__ = ["CHECKED", "OutputCompared", "bound_of", "compared", "least_of"]
 
 Array = np.ndarray[Any, Any]
 Outputs = Sequence[Mapping[str, Array]]

@@ -22,7 +22,6 @@ from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.qparams import QParams
 
 __all__ = [
-    "DOMAIN",
     "CodedRows",
     "as_real",
     "coded_rows",

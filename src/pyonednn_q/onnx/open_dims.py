@@ -10,7 +10,11 @@ from pyonednn_q.graph.graph import Dims, Graph, Value
 from pyonednn_q.onnx.shape_inference import with_tensors
 from pyonednn_q.shown import shown
 
-__all__ = ["bound", "check_bound", "check_dims", "shown_dims"]
+__all__ = [
+    "bound",
+    "check_bound",
+    "check_dims",
+]
 
 Open = tuple[int | str, ...]
 

@@ -10,7 +10,7 @@ from pyonednn_q.compose.codec import parsed
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
 
-__all__ = ["KEY", "VERSION", "options_of", "text_of"]
+__all__ = ["KEY", "options_of", "text_of"]
 
 KEY = "pyonednn_q.fuse"  # among ONNX's metadata_props
 VERSION = 1

@@ -24,7 +24,7 @@ from pyonednn_q.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BACKWARD", "FORWARD", "GraphOperator", "align_thresholds"]
+__all__ = ["GraphOperator", "align_thresholds"]
 
 BACKWARD = ("abs", "max_pool", "relu")
 _MOVING = ("pad", "permute", "reshape", "slice", "upsample")
