@@ -51,9 +51,6 @@ _WRONG = 1
 def run(options: argparse.Namespace) -> int:
     """Measure and report; or list, or check: then 1 where something is wrong."""
     refuse_others("bench", options)
-    file = next((word for word in options.what if word.endswith(".json")), None)
-    if options.json and file is not None:
-        raise ArgumentError("--json", shown(file), "no file; --save FILE writes the run there")
     if not options.what:
         print(_listing(as_json=options.json))
         return 0

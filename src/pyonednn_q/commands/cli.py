@@ -150,12 +150,20 @@ def _parsed(tree: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
         if strange:  # said with the usage of the subcommand
             branch = branches(tree).get(options.command, tree)
             names = [name for action in branch._actions for name in action.option_strings]  # noqa: SLF001
-            said = [f"{word}{meant(word.partition('=')[0], names)}" for word in strange]
+            said = [f"{word}{_hint(word, words, names)}" for word in strange]
             branch.error(f"unrecognized arguments: {' '.join(said)}")
     except SystemExit:
         sys.stdout.flush()  # the help, which nobody may want to read
         raise
     return options
+
+
+def _hint(word: str, words: Sequence[str], names: Sequence[str]) -> str:
+    """Return which option a word was meant to be, or whose value it cannot be."""
+    before = words[words.index(word) - 1] if word in words else ""
+    if before in names and not word.startswith("-"):
+        return f" ({before} takes no value)"
+    return meant(word.partition("=")[0], names)
 
 
 def _told(error: Exception, command: str) -> str:
