@@ -79,7 +79,12 @@ def read(
         Not a model that can be read or run: see `onnx.load` and `onnx.Model`.
     """
     shapes = {name: array.shape for name, array in (arrays or {}).items()}
-    graph, stored = load_with_options(path, {**shapes, **dims})
+    try:
+        graph, stored = load_with_options(path, {**shapes, **dims})
+    except ArgumentError as error:
+        if error.argument == "dims" and error.got in map(shown, shapes):
+            raise ArgumentError("--input", error.got, error.wanted) from None
+        raise
     for name, symbols in graph.symbols.items():
         lengths = "x".join(str(each) if isinstance(each, int) else "N" for each in symbols)
         got = f"nothing for {shown(name)}, whose lengths are open"
