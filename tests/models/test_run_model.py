@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -72,6 +73,17 @@ def test_open_dims_are_those_of_the_inputs(tmp_path: Path) -> None:
     assert cli.main(words) == 0
     with np.load(y) as found:
         np.testing.assert_array_equal(found["file"], 2 * arrays["a"])
+
+
+def test_outputs_are_told_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(plain("a", "b"), tmp_path / "m.onnx")
+    ab = np.array([[1.0, 2.0, np.inf], [3.0, 4.0, 5.0]], np.float32)
+    np.savez(tmp_path / "ab.npz", a=ab, b=ab)
+    words = ["run", str(tmp_path / "m.onnx"), "--input", str(tmp_path / "ab.npz"), "--json"]
+    assert cli.main(words) == 0
+    ends = {"least": 2.0, "mean": "inf", "greatest": "inf"}
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told == {"name": "file", "dtype": "float32", "dims": [2, 3], **ends}
 
 
 def test_without_output_there_is_a_line_for_each(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +55,19 @@ def test_a_run_is_printed_as_the_json_that_compare_reads(
     monkeypatch.setattr(bench, "request", lambda _: SimpleNamespace(peers=()))
     assert cli.main(["bench", "ip 1x8 8x8", "--json"]) == 0
     assert Run.from_json(capsys.readouterr().out).rows == made.rows
+
+
+def test_a_comparison_is_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = bench_runs.run(bench_runs.row("a", "f32", 5.0), bench_runs.row("b", "f32", 5.0))
+    after = bench_runs.run(bench_runs.row("a", "f32", 10.0), bench_runs.row("b", "f32", None))
+    for name, made in (("a.json", before), ("b.json", after)):
+        (tmp_path / name).write_text(made.to_json())
+    words = ["compare", str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--json"]
+    assert cli.main(words) == 1
+    told = json.loads(capsys.readouterr().out)
+    ((row,), refused) = told["rows"], told["refused"]
+    assert (row["verdict"], row["line"], row["ratio"]) == ("slower", "a", 2.0)
+    assert refused == ["b f32 none"]
 
 
 def test_a_value_of_an_option_without_is_told(capsys: pytest.CaptureFixture[str]) -> None:

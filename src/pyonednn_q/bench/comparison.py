@@ -18,7 +18,16 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
 
-__all__ = ["CONFIDENCE", "THRESHOLD", "Comparison", "compare", "differences", "lost", "text"]
+__all__ = [
+    "CONFIDENCE",
+    "THRESHOLD",
+    "Comparison",
+    "compare",
+    "differences",
+    "lost",
+    "plain",
+    "text",
+]
 
 THRESHOLD = 0.05
 CONFIDENCE = 0.99
@@ -128,6 +137,36 @@ def text(
         parts.append(f"{counts} (threshold {threshold:.0%}){over}")
     parts += [f"WARNING: {difference}" for difference in differing]
     return "\n".join(parts)
+
+
+def plain(
+    comparisons: Sequence[Comparison],
+    gone: Sequence[Row],
+    differing: Sequence[str],
+    threshold: float,
+) -> dict[str, object]:
+    """Return the comparison for JSON; the end of an interval that has none is None."""
+    return {
+        "schema": 1,
+        "threshold": threshold,
+        "rows": [
+            {
+                "verdict": each.verdict,
+                "line": each.after.name,
+                "dtype": each.after.dtype,
+                "tail": each.after.tail,
+                "before_us": each.before.median_us,
+                "after_us": each.after.median_us,
+                "ratio": each.ratio.value,
+                "lo": each.ratio.lo,
+                "hi": each.ratio.hi if math.isfinite(each.ratio.hi) else None,
+                "implementations": [each.before.impl, each.after.impl],
+            }
+            for each in comparisons
+        ],
+        "refused": [f"{row.name} {row.dtype} {row.tail}" for row in gone],
+        "differences": list(differing),
+    }
 
 
 def _cells(comparison: Comparison) -> list[str]:

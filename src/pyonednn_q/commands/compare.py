@@ -6,11 +6,12 @@ threshold: two processes differ by a few per cent, because memory lies elsewhere
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from pyonednn_q.argument import content
 from pyonednn_q.bench.bench_run import Run
-from pyonednn_q.bench.comparison import compare, differences, lost, text
+from pyonednn_q.bench.comparison import compare, differences, lost, plain, text
 from pyonednn_q.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def run(options: argparse.Namespace) -> int:
     gone = lost(before, after)
     if not comparisons and not gone:
         raise ArgumentError("B.json", str(options.after), f"rows that {options.before} has too")
-    print(text(comparisons, gone, differences(before, after), options.threshold))
+    told = (comparisons, gone, differences(before, after), options.threshold)
+    print(json.dumps(plain(*told), indent=1) if options.json else text(*told))
     return _REGRESSED if gone or any(c.verdict == "slower" for c in comparisons) else 0
 
 

@@ -90,7 +90,10 @@ _ALONE = (
 _LAST = (
     OptionRow(
         "--json",
-        ("doctor", "explain", "inspect", "saturation", "why", "diff", "quantize", "bench"),
+        (
+            *("doctor", "explain", "inspect", "saturation", "why", "bench", "compare"),
+            *("run", "diff", "quantize"),
+        ),
         "print JSON instead",
         groups={"bench": "report"},
         how=_FLAG,

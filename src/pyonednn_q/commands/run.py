@@ -8,6 +8,7 @@ pyonednn-q run model.onnx --input x.npz --output y.npz
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from contextlib import suppress
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 Array = np.ndarray[Any, Any]
+_ENDS = ("least", "mean", "greatest")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,7 +45,9 @@ def run(options: argparse.Namespace) -> int:
     outputs = file.model.run(inputs)
     if output is not None:
         _write(output, outputs)
-    else:
+    if options.json:
+        print(json.dumps([_plain(name, array) for name, array in outputs.items()], indent=1))
+    elif output is None:
         print(_table(outputs).text())
     return 0
 
@@ -80,16 +84,27 @@ def _save(stream: Any, outputs: Mapping[str, Array]) -> None:  # noqa: ANN401 - 
 
 def _table(outputs: Mapping[str, Array]) -> Table:
     columns = [Column("output"), Column("type"), Column("dims")]
-    columns += [Column(name, right=True) for name in ("least", "mean", "greatest")]
+    columns += [Column(name, right=True) for name in _ENDS]
     cells = [
         [name, str(a.dtype), "x".join(map(str, a.shape)), *_ends(a)] for name, a in outputs.items()
     ]
     return Table(columns, [list(map(printable, row)) for row in cells])
 
 
+def _plain(name: str, array: Array) -> dict[str, object]:
+    ends = dict(zip(_ENDS, _numbers(array), strict=False))
+    finite = {key: value if np.isfinite(value) else str(value) for key, value in ends.items()}
+    return {"name": name, "dtype": str(array.dtype), "dims": list(array.shape), **finite}
+
+
 def _ends(array: Array) -> list[str]:
+    return [f"{each:.6g}" for each in _numbers(array)] or ["-", "-", "-"]
+
+
+def _numbers(array: Array) -> list[float]:
+    """Return the least value, the mean and the greatest; nothing where there are none."""
     if not array.size or array.dtype.kind not in "biuf":
-        return ["-", "-", "-"]
+        return []
     values = array.astype(np.float64)
     with np.errstate(all="ignore"):
-        return [f"{each:.6g}" for each in (values.min(), values.mean(), values.max())]
+        return [float(each) for each in (values.min(), values.mean(), values.max())]
