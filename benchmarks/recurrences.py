@@ -23,6 +23,7 @@ from onnx import helper, numpy_helper
 
 import pyonednn_q as pq
 from pyonednn_q.bench.summary import paired_ratio
+from pyonednn_q.native.timing import REST_S
 from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +32,6 @@ RNG = np.random.default_rng(0)
 GATES = {"LSTM": 4, "GRU": 3}
 NAMES = ("x", "w", "r", "b")  # inputs, in ONNX's order
 NARROW = 64  # below, `calibrate` leaves LSTMs in floats: of 32, 20 us were INT8, 14 float32
-PAUSE = 0.02  # seconds: threads that the last runtime left spinning go to sleep
 
 
 class Case(NamedTuple):
@@ -98,7 +98,7 @@ def measured(runs: Sequence[Run], rounds: int, calls: int) -> list[list[float]]:
     times: list[list[float]] = [[] for _ in runs]
     for at in range(rounds + 3):
         for run, each in zip(runs, times, strict=True):
-            time.sleep(PAUSE)
+            time.sleep(REST_S)
             run()  # wakes its own threads
             start = time.perf_counter()
             for _ in range(calls):

@@ -271,20 +271,20 @@ def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> di
     from pyonednn_q.models.peer_sessions import installed, ready
     from pyonednn_q.native import runtime
     from pyonednn_q.native.first_run import LOGGER
-    from pyonednn_q.native.timing import Budget, interleaved, looped
+    from pyonednn_q.native.timing import REST_S, Budget, interleaved, looped
     from pyonednn_q.onnx.open_dims import bound
 
-    ours = [looped(lambda: model.run(batch)), looped(lambda: floats.run(batch))]
-    timed = interleaved(ours, Budget())
+    calls = {
+        "INT8": looped(lambda: model.run(batch)),
+        "FP32": looped(lambda: floats.run(batch)),
+    }
     known = bound(graph, {name: batch[name].shape for name in graph.symbols})
-    names = ["INT8", "FP32"]
-    # Behind ours, and not in turns: its threads wait for work on the processors that ours need.
     for peer in installed(["onnxruntime"]):
         try:
             call = ready(peer, known, batch, runtime.get_num_threads())
         except UnsupportedError as error:
             LOGGER.warning("not timed: %s: %s", peer, error)
             continue
-        timed += interleaved([looped(call)], Budget())
-        names.append(f"FP32 by {peer}")
-    return {name: median(t.samples_us) / 1e3 for name, t in zip(names, timed, strict=True)}
+        calls[f"FP32 by {peer}"] = looped(call)
+    timed = interleaved([*calls.values()], Budget(), rest_s=REST_S)
+    return {name: median(t.samples_us) / 1e3 for name, t in zip(calls, timed, strict=True)}
