@@ -148,6 +148,7 @@ def run(options: argparse.Namespace) -> int:
         floats=_floats(calibration, model),
         samples=_count(batches),
         seconds=seconds,
+        sensitivity=calibration.notes().get("sensitivity", ""),
         nbytes=(options.model.stat().st_size, out.stat().st_size),
         milliseconds=_milliseconds(model, floats, graph, batches[0]),
         outputs=outputs,
@@ -172,6 +173,8 @@ class _QuantizationReport:
         How many were compared.
     seconds : float
         Time of calibrating, in seconds, with what --within took.
+    sensitivity : str
+        What the passes took that order layers for --within; empty: there were none.
     nbytes : pair of int
         Bytes of the float file and of the INT8 file.
     milliseconds : mapping of str to float
@@ -186,6 +189,7 @@ class _QuantizationReport:
     floats: Mapping[str, str]
     samples: int
     seconds: float
+    sensitivity: str
     nbytes: tuple[int, int]
     milliseconds: Mapping[str, float]
     outputs: Sequence[OutputCompared]
@@ -205,6 +209,7 @@ class _QuantizationReport:
             "floats": dict(self.floats),
             "samples": self.samples,
             "seconds": self.seconds,
+            "sensitivity": self.sensitivity,
             "float_bytes": self.nbytes[0],
             "int8_bytes": self.nbytes[1],
             "milliseconds": dict(self.milliseconds),
@@ -235,6 +240,7 @@ class _QuantizationReport:
             [
                 printable(f"{self.model} -> {self.out}"),
                 f"{count}, found in {self.seconds:.1f} s",
+                *([f"sensitivity: {self.sensitivity}"] if self.sensitivity else []),
                 f"{before / 1e6:.2f} MB before, {after / 1e6:.2f} MB now",
                 f"a call: {times}",
                 "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from pyonednn_q.onnx.quantized_form import (
     quantized_form,
 )
 from pyonednn_q.quantize.group_search import smallest_group
+from pyonednn_q.quantize.layer_sensitivity import LayerSensitivity
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
 
@@ -90,6 +92,7 @@ class Calibration:
         self._plain = at_inputs(source, inputs)
         self._lstms = () if quantizers.config is not None else lstms_worth_codes(self._plain)
         self.layers = tuple(node.name for node in (*layers_of(self._plain), *self._lstms))
+        self._sensitivity: LayerSensitivity | None = None
         self._settle(floats)
 
     def _settle(self, floats: Floats) -> None:
@@ -104,8 +107,10 @@ class Calibration:
         self.graph = opened(self.source, self._plain, self._seen)
 
     def notes(self) -> dict[str, str]:
-        """Return what a configuration asks for and does not get, and what it leaves in floats."""
+        """Return what a configuration does not get, what it leaves in floats, what passes took."""
         told = {f"config [{at}]": note for at, note in enumerate(self.quantizers.notes(), 1)}
+        if self._sensitivity is not None:
+            told["sensitivity"] = self._sensitivity.took()
         whys = self.quantizers.floats()
         return {**{name: why for name, why in whys.items() if name in self.floats}, **told}
 
@@ -160,20 +165,24 @@ class Calibration:
         other._settle(floats)  # noqa: SLF001 - of its kind
         return other
 
-    def sensitivity(self) -> dict[str, float]:
+    def sensitivity(self) -> LayerSensitivity:
         """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first.
 
         One run for each layer, on the first batch; layers in floats are made ready once for all.
+        It is found once for all choices of layers. `seconds` of it, its text, and notes of
+        `summary` say what that took.
         """
-        lost: dict[str, float] = {}
-        ready: dict[str, list[Operator]] = {}
-        for layer in self.layers:
-            alone = self.with_floats(name for name in self.layers if name != layer)
-            fused = fuse(alone._seen, **alone.options())  # noqa: SLF001 - of its kind
-            fused = with_known_operators(fused, ready)
-            outputs = Model(fused).run(self._inputs)
-            lost[layer] = min(quality(self._values[name], y).sqnr for name, y in outputs.items())
-        return dict(sorted(lost.items(), key=lambda each: each[1]))
+        if self._sensitivity is None:
+            ready: dict[str, list[Operator]] = {}
+            self._sensitivity = LayerSensitivity.of(self.layers, partial(self._alone, ready))
+        return self._sensitivity
+
+    def _alone(self, ready: dict[str, list[Operator]], layer: str) -> float:
+        """Return the SQNR of the outputs if a layer alone is INT8, the worst of them."""
+        alone = self.with_floats(name for name in self.layers if name != layer)
+        fused = fuse(alone._seen, **alone.options())  # noqa: SLF001 - of its kind
+        outputs = Model(with_known_operators(fused, ready)).run(self._inputs)
+        return min(quality(self._values[name], y).sqnr for name, y in outputs.items())
 
     def within(
         self,
