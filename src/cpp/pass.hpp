@@ -81,8 +81,9 @@ Pass comparison_pass(const std::string& alg, const std::string& dtype, const Dim
 // of bools 1 and 0, and whether they are not 0.
 Pass conversion_pass(std::size_t count, const std::string& src, const std::string& dst);
 
-// Sums (added up in float64), means or maxima (NaN where there is one) of (outer, terms, inner)
-// float32 values over terms.
+// Sums, means, products, logarithms of sums (all in float64, rounded once but for the mean) or
+// maxima (NaN where there is one) of (outer, terms, inner) float32 values over terms: sum, mean,
+// prod, log_sum, max.
 Pass reduction_pass(const std::string& alg, std::size_t outer, std::size_t terms,
                     std::size_t inner);
 

@@ -110,7 +110,7 @@ void register_pass(py::module_& m) {
           py::arg("inner"), py::arg("index"), py::arg("weights"), py::arg("taps"),
           "Weighted sums of float32 values along a dimension.");
     m.def("reduction_pass", &reduction_pass, py::arg("alg"), py::arg("outer"), py::arg("terms"),
-          py::arg("inner"), "Sums, means or maxima of float32 values.");
+          py::arg("inner"), "Sums, means, products or maxima of float32 values.");
     m.def(
             "pick_pass",
             [](std::size_t count, std::size_t item,

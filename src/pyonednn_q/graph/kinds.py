@@ -292,9 +292,9 @@ REDUCE_MEAN = Kind(
 )
 REDUCE_SUM = Kind("ReduceSum", ours="Reduction", reads=(13, ("axes",)), dims=rules.reduction)
 REDUCE_MAX = Kind("ReduceMax", ours="Reduction", bound="step", dims=rules.reduction)
-REDUCE_MIN, REDUCE_L1, REDUCE_L2, REDUCE_SQUARES = (
-    Kind(name, ours="Reduction", dims=rules.reduction)
-    for name in ("ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare")
+REDUCE_MIN, REDUCE_L1, REDUCE_L2, REDUCE_SQUARES, REDUCE_PRODUCT, REDUCE_LOG_SUM = (
+    Kind(f"Reduce{name}", ours="Reduction", dims=rules.reduction)
+    for name in ("Min", "L1", "L2", "SumSquare", "Prod", "LogSum")
 )
 
 # What moves elements.

@@ -297,7 +297,7 @@ class Pass:
 
     @classmethod
     def reduction(cls, alg: str, outer: int, terms: int, inner: int) -> Pass:
-        """Return sums, means or maxima of (outer, terms, inner) float32 values over terms."""
+        """Return what `network.Reduction` is of (outer, terms, inner) float32 values over terms."""
         core = runtime.core.reduction_pass(alg, outer, terms, inner)
         return cls(core, f"{alg} of {terms} for {outer}x{inner} values")
 
