@@ -56,6 +56,17 @@ struct Codes {
 Pass mean_pass(std::size_t images, std::size_t places, std::size_t channels, const Codes& src,
                const Codes& dst);
 
+// One of the dims that windows slide over.
+struct WindowDim {
+    std::size_t length, count; // of the source, and how many windows there are
+    std::size_t kernel, stride, dilation, lo;
+};
+
+// The largest of each window of f32, u8 or s8 values, channels last and without gaps: of NaN NaN.
+// Throws ShapeError where a window has no value.
+Pass largest_pass(const std::string& dtype, std::size_t images, std::size_t channels,
+                  const std::vector<WindowDim>& dims);
+
 // y = (x - mean) / sqrt(variance + epsilon) · gain + shift of float32 rows without gaps, each of as
 // many columns as gain and shift have values. Not centered: of a mean of 0, and the mean square.
 Pass layer_norm_pass(std::size_t rows, float epsilon, std::vector<float> gain,

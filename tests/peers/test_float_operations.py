@@ -27,6 +27,8 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "same, lower": {"auto_pad": "SAME_LOWER", "strides": [2, 1]},
     "valid": {"auto_pad": "VALID"},
     "padded on one side": {"pads": [0, 0, 1, 1], "strides": [2, 1]},
+    "dilated": {"dilations": [2, 3]},
+    "dilated, with pads": {"dilations": [2, 1], "pads": [1, 0, 3, 1], "strides": [1, 2]},
 }
 # What is rounded once, or moved: the same bits.
 EXACT: dict[str, Case] = {
