@@ -367,7 +367,10 @@ ATTENTION, ROI_ALIGN = Kind("Attention", since=23), Kind("RoiAlign", since=10, d
 ROTARY = Kind("RotaryEmbedding", since=23, dims=rules.same)
 TRILU = Kind("Trilu", since=14, dims=rules.same)
 
-DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "lstm", rules.recurrence)
+DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "recurrence", rules.recurrence)
+# Ours: no other runtime has one.
+DYNAMIC_GRU = theirs("DynamicQuantizeGRU", "GRU", "recurrence", rules.recurrence, "pyonednn_q")
+DYNAMIC_RECURRENT = (DYNAMIC_LSTM, DYNAMIC_GRU)
 MATMUL_BITS = theirs("MatMulNBits", "MatMul", "blocks", rules.block_product)
 FAKE_QUANTIZE = theirs("FakeQuantize", "", "fake_quantize", rules.same, "org.openvinotoolkit")
 

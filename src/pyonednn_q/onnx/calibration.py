@@ -17,7 +17,7 @@ from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.onnx.bias_correction import with_biases_corrected
 from pyonednn_q.onnx.calibration_options import scored
 from pyonednn_q.onnx.calibration_table import described, table, times_of
-from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes, with_dynamic_lstms
+from pyonednn_q.onnx.dynamic_recurrences import recurrences_worth_codes, with_dynamic_recurrences
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
 from pyonednn_q.onnx.float_operators import with_known_operators
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
@@ -97,9 +97,10 @@ class Calibration:
         self._batches = ((inputs, values), *others)
         self._plains = [at_inputs(source, each) for each, _ in self._batches]
         layers = [node.name for plain in self._plains for node in layers_of(plain)]
-        lstms = [node.name for plain in self._plains for node in lstms_worth_codes(plain)]
-        self._lstms = frozenset(() if quantizers.config is not None else lstms)
-        self.layers = tuple(dict.fromkeys([*layers, *(n for n in lstms if n in self._lstms)]))
+        of_steps = [each for plain in self._plains for each in recurrences_worth_codes(plain)]
+        recurrences = [] if quantizers.config is not None else [node.name for node in of_steps]
+        self._recurrences = frozenset(recurrences)
+        self.layers = tuple(dict.fromkeys([*layers, *recurrences]))
         self._sensitivity: LayerSensitivity | None = None
         self._settle(floats)
 
@@ -114,8 +115,8 @@ class Calibration:
         for plain, placement in zip(self._plains, placements, strict=True):
             known = with_biases_corrected(plain, placement.layers, self.quantizers)
             seen = quantized_form(known, ranges, stay, self.quantizers)
-            narrow = self._lstms - stay
-            self._seen.append(with_dynamic_lstms(seen, narrow, self.quantizers.weights))
+            narrow = self._recurrences - stay
+            self._seen.append(with_dynamic_recurrences(seen, narrow, self.quantizers.weights))
         self.graph = opened(self.source, self._plains, self._seen)
 
     def _shared(self, placements: Sequence[QuantizerPlacement]) -> Ends:

@@ -179,7 +179,7 @@ def _calibrated(
     ways.clear()
     source = graph if is_open(graph) else ways.ways[0].graph
     decided = ways.deciding()
-    stay = options.staying(ways.quantizers(), (*ways.names(), *ways.lstms))
+    stay = options.staying(ways.quantizers(), (*ways.names(), *ways.recurrences))
     first, *others = (way.batch for way in ways.ways if way.batch is not None)
 
     def calibrated(settled: QuantizationConfig | None) -> Calibration:

@@ -17,7 +17,7 @@ from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.bias_correction import SourceMeans
 from pyonednn_q.onnx.calibration_options import ROUNDED, CalibrationOptions, Decide
 from pyonednn_q.onnx.choices import Bindings, Key, Path, is_open
-from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes
+from pyonednn_q.onnx.dynamic_recurrences import recurrences_worth_codes
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.float_types import Values
 from pyonednn_q.onnx.model import Model
@@ -46,7 +46,7 @@ class FloatWay(NamedTuple):
         Ready for quantizers.
     layers : tuple of GraphNode
         Those with constant weights.
-    lstms : tuple of str
+    recurrences : tuple of str
         Names of what may have products of codes beside them.
     codes : tuple of str
         Tensors whose ranges are wanted.
@@ -57,7 +57,7 @@ class FloatWay(NamedTuple):
 
     graph: Graph
     layers: tuple[GraphNode, ...]
-    lstms: tuple[str, ...]
+    recurrences: tuple[str, ...]
     codes: tuple[str, ...]
     batch: tuple[Values, Values] | None = None
 
@@ -97,11 +97,11 @@ class FloatWays:
         self.means, self.products = SourceMeans(), SourceProducts()
         (_, path), known = self._bindings.of(inputs)
         plain = prepared(known())[0] if is_open(graph) else graph
-        lstms = self._lstms(plain)
+        recurrences = self._recurrences(plain)
         if any(node.row.is_quantizer for node in plain.nodes):
             wanted = "a model of floats; `fuse` takes quantized ones"
             raise ArgumentError("model", "quantizers", wanted)
-        if not layers_of(plain) and not lstms:
+        if not layers_of(plain) and not recurrences:
             raise ArgumentError("model", "no layer of constant weights", "one at least")
         self._add(path, plain)
 
@@ -117,9 +117,9 @@ class FloatWays:
         return {node.name: (node, way.graph) for way in ways for node in way.layers}
 
     @property
-    def lstms(self) -> tuple[str, ...]:
+    def recurrences(self) -> tuple[str, ...]:
         """Names of recurrences that may have products of codes."""
-        return tuple(dict.fromkeys(name for way in self.ways for name in way.lstms))
+        return tuple(dict.fromkeys(name for way in self.ways for name in way.recurrences))
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all layers, in order."""
@@ -161,15 +161,15 @@ class FloatWays:
         """Drop what runs, whose weights are as large as the model."""
         self._models.clear()
 
-    def _lstms(self, plain: Graph) -> tuple[str, ...]:
+    def _recurrences(self, plain: Graph) -> tuple[str, ...]:
         if self._options.config is not None:
             return ()
-        return tuple(node.name for node in lstms_worth_codes(plain))
+        return tuple(node.name for node in recurrences_worth_codes(plain))
 
     def _add(self, path: Path, plain: Graph) -> None:
         graph = with_norms_as_layers(plain)
         placement = QuantizerPlacement(graph, frozenset())
-        self._ways[path] = FloatWay(graph, placement.layers, self._lstms(plain), ())
+        self._ways[path] = FloatWay(graph, placement.layers, self._recurrences(plain), ())
         outputs = quantized_outputs(graph, self.quantizers())
         codes = tuple(dict.fromkeys((*placement.tensors, *outputs)))
         self._ways[path] = self._ways[path]._replace(codes=codes)

@@ -139,8 +139,8 @@ class FusedNode:
     def how(self) -> str:
         """How it runs, in some words; reference: by its definition, in Python."""
         if isinstance(self.operator, GraphNode):
-            if self.is_compiled and self.operator.row.form == "lstm":
-                return "INT8 lstm"
+            if self.is_compiled and self.operator.row.form == "recurrence":
+                return f"INT8 {self.operator.row.means.lower()}"
             return "floats" if self.is_compiled else "reference"
         if isinstance(self.operator, CodeOperation):
             if self.operator.row.is_quantizer:

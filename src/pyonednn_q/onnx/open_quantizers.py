@@ -1,8 +1,8 @@
 """Quantizers that were placed in a graph of certain lengths, put into that which leaves them open.
 
 Where quantizers go follows from dims: which operands are alike, what a Reshape keeps. So they are
-placed at the lengths of one batch. But the nodes that compute dims from dims are folded there, and
-a graph with that folded runs at no other length. Tensors have the same names in both.
+placed at the lengths of one batch. But nodes that compute dims from dims are folded there, and such
+a graph runs at no other length. Tensors have the same names in both.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class _QuantizerParts:
     def add(self, before: Graph, after: Graph, computed: set[str]) -> None:
         """Add a choice: what it has like another stays one, what differs has names of its own."""
         kept = [node for node in after.nodes if not node.row.is_quantizer]
-        pairs = {old.outputs[0]: (old, new) for old, new in zip(before.nodes, kept, strict=True)}
+        pairs = {_named(old): (old, new) for old, new in zip(before.nodes, kept, strict=True)}
         there = {id(new) for name, (_, new) in pairs.items() if name in computed}
         names: dict[str, str] = {}
         for name, array in after.constants.items():
@@ -129,7 +129,7 @@ class _QuantizerParts:
         for node in after.nodes:
             if id(node) in there:
                 continue
-            like = self.more.get(node.outputs[0])
+            like = self.more.get(_named(node))
             if like is not None and not _is_like(like, renamed(node, names)):
                 results = (name for name in node.outputs if name)
                 names |= {name: f"{name}.{next(self._count)}" for name in results}
@@ -143,6 +143,11 @@ class _QuantizerParts:
         for way in ways:
             pairs = {**self.pairs[way], **pairs}
         return pairs
+
+
+def _named(node: GraphNode) -> str:
+    """Return the first result that a node has a name for."""
+    return next(filter(None, node.outputs))
 
 
 def _is_like(first: GraphNode, second: GraphNode) -> bool:
@@ -327,7 +332,7 @@ class _Opening:
     def _quantized(self, node: GraphNode) -> GraphNode:
         if node.row is kinds.IF:
             return node
-        old, new = self._pairs.get(node.outputs[0], (node, node))
+        old, new = self._pairs.get(_named(node), (node, node))
         quantized = _with(node, old, new)
         inputs = list(quantized.inputs)
         for at, (own, root) in enumerate(zip(node.inputs, old.inputs, strict=False)):
