@@ -59,7 +59,7 @@ def test_layers_of_all_branches_are_int8(dims: list[Any], tmp_path: Path) -> Non
         assert sqnr(theirs(proto, each), result) > 20
         model = found.model()
         model.run(each)
-        hows = [node.how for node in model.bound().graph.nodes if "conv" in node.name]
+        hows = [node.how for node in model.nodes if "conv" in node.name]
         assert set(hows) == {"INT8 convolution"}
     assert found.network.inputs == ("x", "rate")
 

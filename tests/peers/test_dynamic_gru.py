@@ -76,7 +76,7 @@ def test_steps_are_those_of_codes_and_differences_are_explained(seed: int, tmp_p
     pq.calibrate(proto, [feeds]).save(tmp_path / "int8.onnx")
     loaded = pq.onnx.load(tmp_path / "int8.onnx")
     own = pq.onnx.Model(pq.onnx.fuse(loaded))
-    (node,) = own.graph.nodes
+    (node,) = own.nodes
     assert (node.how, node.why) == ("INT8 gru", "")
     assert not any(isinstance(each.runs, PythonCall) for each in own.network().nodes)
     values = onnxruntime_values(loaded, feeds, {"y", "h"})
@@ -138,7 +138,7 @@ def test_a_file_has_the_same_bits_here_and_is_floats_elsewhere(
     floats = found.with_floats(["gru"]).model()
     feeds = {"x": batches[0]}
     plain = floats.run(feeds)
-    assert floats.bound().graph.nodes[0].how == "floats"
+    assert floats.nodes[0].how == "floats"
     found.save(tmp_path / "int8.onnx")
     results = found.model().run(feeds)
     loaded = pq.load(tmp_path / "int8.onnx")(feeds)

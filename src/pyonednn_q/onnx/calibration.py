@@ -17,7 +17,10 @@ from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.onnx.bias_correction import with_biases_corrected
 from pyonednn_q.onnx.calibration_options import scored
 from pyonednn_q.onnx.calibration_table import described, table, times_of
-from pyonednn_q.onnx.dynamic_recurrences import recurrences_worth_codes, with_dynamic_recurrences
+from pyonednn_q.onnx.dynamic_recurrences import (
+    recurrences_worth_codes,
+    with_dynamic_recurrences,
+)
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
 from pyonednn_q.onnx.float_operators import with_known_operators
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
@@ -25,13 +28,14 @@ from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.open_quantizers import at_inputs, opened, standing_for
+from pyonednn_q.onnx.passes import passed
 from pyonednn_q.onnx.quantized_form import (
     Ends,
     QuantizerPlacement,
     codes_name,
     layers_of,
-    quantized_form,
     shared_ranges,
+    with_quantizers,
 )
 from pyonednn_q.quantize.group_search import smallest_group
 from pyonednn_q.quantize.layer_sensitivity import LayerSensitivity
@@ -40,9 +44,11 @@ from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
 
 if TYPE_CHECKING:
     from pyonednn_q.network import Network
-    from pyonednn_q.onnx.fused_node import FusedGraph
     from pyonednn_q.ops.operator import Operator
     from pyonednn_q.qparams import QParams
+
+# What a graph of floats goes through, behind `with_norms_as_layers`.
+PASSES = (with_biases_corrected, with_quantizers, with_dynamic_recurrences)
 
 Array = np.ndarray[Any, Any]
 
@@ -110,14 +116,19 @@ class Calibration:
         placements = [QuantizerPlacement(each, stay, self.ranges) for each in self._plains]
         changes = (change for placement in placements for change in placement.changes())
         self.changes = tuple(dict.fromkeys(changes))
-        ranges = self._shared(placements)
+        ranges, quantizers = self._shared(placements), self.quantizers
+        corrected, placed, of_steps = PASSES
+        shared = (
+            partial(placed, ranges=ranges, floats=stay, quantizers=quantizers),
+            partial(of_steps, names=self._recurrences - stay, quantize=quantizers.weights),
+        )
         self._seen = []
         for plain, placement in zip(self._plains, placements, strict=True):
-            known = with_biases_corrected(plain, placement.layers, self.quantizers)
-            seen = quantized_form(known, ranges, stay, self.quantizers)
-            narrow = self._recurrences - stay
-            self._seen.append(with_dynamic_recurrences(seen, narrow, self.quantizers.weights))
-        self.graph = opened(self.source, self._plains, self._seen)
+            first = partial(corrected, layers=placement.layers, quantizers=quantizers)
+            self._seen.append(passed(plain, (first, *shared)))
+        graph = opened(self.source, self._plains, self._seen)
+        told = (change for seen in self._seen for change in seen.changes)
+        self.graph = replace(graph, changes=tuple(dict.fromkeys(told)))
 
     def _shared(self, placements: Sequence[QuantizerPlacement]) -> Ends:
         """Return ranges that hold for all choices of branches: what one shares, all do."""
@@ -294,7 +305,7 @@ class Calibration:
         values = {**self._inputs, **seen.run(self._inputs)}
         reals = codes_name(self._seen[0].nodes)
         rows = []
-        for node in seen.graph.nodes:
+        for node in seen.nodes:
             name = reals.get(node.output, node.output)
             sqnr = self._sqnr(name, values[node.output], outputs[node.output].qparams)
             measured = times_of(node, values) if times else []
@@ -302,14 +313,13 @@ class Calibration:
         heads = ("nodes", "how", "runs", "implementation", "exactness")
         whys = {
             node.name: node.why
-            for node in seen.graph.nodes
+            for node in seen.nodes
             if any(part.name in self.layers for part in node.parts) and node.why
         }
         return table(heads, rows, {**whys, **self.notes()}, times=times)
 
-    def _fused(self, graph: Graph, *, exact_rounding: bool = False) -> FusedGraph:
-        fused = fuse(graph, **self.options(exact_rounding=exact_rounding))
-        return replace(fused, changes=(*self.changes, *fused.changes))
+    def _fused(self, graph: Graph, *, exact_rounding: bool = False) -> Graph:
+        return fuse(graph, **self.options(exact_rounding=exact_rounding))
 
     def _sqnr(self, real: str, result: Array, q: QParams | None) -> str:
         """Return the cell of a table that compares a result, or its codes, with the real tensor."""

@@ -156,7 +156,7 @@ def _calibrated(
     options: CalibrationOptions,
     told: tuple[str, ...] | None = None,
 ) -> Calibration:
-    graph = graph if graph.symbols else prepared(graph)[0]
+    graph = graph if graph.symbols else prepared(graph)
     samples, inputs = _peeked(samples, tuple(graph.inputs))
     ways = FloatWays(graph, options, inputs)
     if told is None:

@@ -167,7 +167,7 @@ def _is_worth_codes(node: GraphNode, graph: Graph) -> bool:
 
 
 def with_dynamic_recurrences(graph: Graph, names: Container[str], quantize: Quantize) -> Graph:
-    """Return a graph of which some LSTMs and GRUs are of 8-bit weights.
+    """Give LSTMs and GRUs that gain by it weights of 8 bits.
 
     Parameters
     ----------

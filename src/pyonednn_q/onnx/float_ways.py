@@ -96,7 +96,7 @@ class FloatWays:
         self._models: Shapes[Key, Model] = Shapes()
         self.means, self.products = SourceMeans(), SourceProducts()
         (_, path), known = self._bindings.of(inputs)
-        plain = prepared(known())[0] if is_open(graph) else graph
+        plain = prepared(known()) if is_open(graph) else graph
         recurrences = self._recurrences(plain)
         if any(node.row.is_quantizer for node in plain.nodes):
             wanted = "a model of floats; `fuse` takes quantized ones"
@@ -141,12 +141,12 @@ class FloatWays:
         key, known = self._bindings.of(inputs)
         path = key[1]
         if path not in self._ways:
-            self._add(path, prepared(known())[0])
+            self._add(path, prepared(known()))
         way = self._ways[path]
         if (floats := self._models.get(key)) is None:
             here = way.graph
             if way.batch is not None:  # of other lengths
-                here = with_norms_as_layers(prepared(known())[0])
+                here = with_norms_as_layers(prepared(known()))
             floats = self._models.add(key, _observed(here, way.codes), 0)
         values = {**inputs, **floats.run(inputs)}
         if way.batch is None:
