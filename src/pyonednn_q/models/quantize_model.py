@@ -146,7 +146,7 @@ def run(options: argparse.Namespace) -> int:
         out=out,
         layers=len(calibration.layers),
         floats=_floats(calibration, model),
-        samples=_count(batches),
+        samples=len(batches) if samples.is_by_file else _count(batches),
         seconds=seconds,
         sensitivity=calibration.notes().get("sensitivity", ""),
         nbytes=(options.model.stat().st_size, out.stat().st_size),
