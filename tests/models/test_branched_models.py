@@ -15,6 +15,7 @@ import onnx
 
 import pyonednn_q as pq
 from pyonednn_q import cli
+from pyonednn_q.models.outputs_compared import compared, least_of
 from support.peers.branched_models import chosen, inputs
 from support.peers.small_models import floats, make, model
 
@@ -86,3 +87,14 @@ def test_a_file_is_a_batch_where_inputs_begin_with_different_lengths(
     np.savez(tmp_path / "data" / "9.npz", x=arrays(0)["x"], s=np.zeros((4, 1, 4), np.float32))
     assert cli.main(words) == 2
     assert "9.npz" in capsys.readouterr().err
+
+
+def test_outputs_of_other_dims_are_told_and_not_compared() -> None:
+    """As those of a loop that ends at another step."""
+    first, second = {"y": np.ones((3, 4), np.float32)}, {"y": np.ones((2, 4), np.float32)}
+    (same,) = compared([first, first], [first, first])
+    (other,) = compared([first, first], [first, second])
+    assert (same.is_alike, same.values) == (True, 24)
+    assert abs(same.cosine - 1.0) < 2.0**-50
+    assert (other.is_alike, other.values, other.cosine, other.top1) == (False, 0, 0.0, 0.0)
+    assert least_of("sqnr", [same, other]) == 0.0

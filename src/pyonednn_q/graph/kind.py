@@ -19,8 +19,8 @@ Form = Literal[
 ]  # fmt: skip
 Bound = Literal[
     "", "cast", "dequantize", "dynamic", "exact_sum", "exponential", "floor", "function",
-    "hard_swish", "layer_norm", "leaky", "line", "mean", "product", "quotient", "softmax", "step",
-    "sum", "total",
+    "hard_swish", "layer_norm", "leaky", "line", "mean", "norm", "product", "quotient", "softmax",
+    "step", "sum", "total",
 ]  # fmt: skip
 Chain = Literal["", "step", "activation", "clip", "prelu", "norm", "add", "sub", "mul", "div"]
 

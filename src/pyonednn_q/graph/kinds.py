@@ -150,7 +150,11 @@ ABS = Kind(
     dims=rules.same,
 )
 BATCH_NORM = Kind(
-    "BatchNormalization", chain="norm", older=(9, "norm"), dims=rules.norm_over_batches
+    "BatchNormalization",
+    chain="norm",
+    older=(9, "norm"),
+    bound="norm",
+    dims=rules.norm_over_batches,
 )
 
 # Activations.

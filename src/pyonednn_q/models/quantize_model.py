@@ -224,7 +224,7 @@ class _QuantizationReport:
             [
                 printable(each.name),
                 str(each.values),
-                f"{each.sqnr:.1f}" if each.is_finite else "not finite",
+                _sqnr(each),
                 f"{each.cosine:.6f}",
                 f"{each.largest:.4g}",
                 "-" if each.top1 is None else f"{each.top1:.2%}",
@@ -249,6 +249,12 @@ class _QuantizationReport:
                 *(["", "layers in floats", *floats] if floats else []),
             ]
         )
+
+
+def _sqnr(each: OutputCompared) -> str:
+    if not each.is_alike:
+        return "other dims"
+    return f"{each.sqnr:.1f}" if each.is_finite else "not finite"
 
 
 _COLUMNS = ("values", "SQNR dB", "cosine", "largest difference", "same top 1")
