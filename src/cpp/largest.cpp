@@ -33,62 +33,68 @@ struct Reach {
 
 using Reaches = std::array<Reach, most_dims>; // the last is of neighbours
 
-PQ_INLINE float largest(float most, float x) {
-    return x > most || x != x ? x : most; // NaN stays NaN
-}
-template <typename Code>
-PQ_INLINE Code largest(Code most, Code x) {
-    return std::max(most, x);
+// Of so many bytes, anywhere. Loops over as few values as these would be unrolled, and no vectors;
+// of 64 bytes compilers compare floats one by one.
+template <typename Value, std::size_t bytes>
+struct Lanes {
+    typedef Value Vector __attribute__((vector_size(bytes), aligned(sizeof(Value)), may_alias));
+};
+
+// One value, or a vector of them. NaN stays NaN.
+template <typename Some>
+PQ_INLINE void take_largest(Some& most, const Some& x) {
+    const Some greater = x > most ? x : most;
+    most = x == x ? greater : x;
 }
 
-template <typename Value, std::size_t width>
+// Channels side by side: as many as Some has.
+template <typename Some, typename Value>
 PQ_INLINE void window_of(const Value* x, const Reaches& reaches, std::size_t channels,
                          const std::array<Reach::Taps, most_dims>& taps, Value* y) {
-    Value most[width];
-    std::copy_n(x, width, most);
+    Some most = *reinterpret_cast<const Some*>(x);
     const std::size_t row = reaches[2].length * channels, plane = reaches[1].length * row;
     for (std::size_t i = 0; i < taps[0].count; ++i) {
         for (std::size_t j = 0; j < taps[1].count; ++j) {
             const Value* place =
                     x + i * reaches[0].dilation * plane + j * reaches[1].dilation * row;
             for (std::size_t k = 0; k < taps[2].count; ++k) {
-                for (std::size_t c = 0; c < width; ++c)
-                    most[c] = largest(most[c], place[c]);
+                take_largest(most, *reinterpret_cast<const Some*>(place));
                 place += reaches[2].dilation * channels;
             }
         }
     }
-    std::copy_n(most, width, y);
+    *reinterpret_cast<Some*>(y) = most;
 }
 
 // All windows of a row: neighbours along the last dimension.
-template <typename Value>
+template <std::size_t bytes, typename Value>
 PQ_INLINE void row_of(const Value* x, const Reaches& reaches, std::size_t channels,
                       std::array<Reach::Taps, most_dims> taps, Value* y) {
-    constexpr std::size_t wide = 64 / sizeof(Value), narrow = 16 / sizeof(Value);
+    constexpr std::size_t few = 16, wide = bytes / sizeof(Value), narrow = few / sizeof(Value);
+    using Wide = typename Lanes<Value, bytes>::Vector;
+    using Narrow = typename Lanes<Value, few>::Vector;
     for (std::size_t at = 0; at < reaches[2].count; ++at, y += channels) {
         taps[2] = reaches[2].taps(at);
         const Value* const from = x + taps[2].first * channels;
         std::size_t c = 0;
         for (; c + wide <= channels; c += wide)
-            window_of<Value, wide>(from + c, reaches, channels, taps, y + c);
+            window_of<Wide>(from + c, reaches, channels, taps, y + c);
         for (; c + narrow <= channels; c += narrow)
-            window_of<Value, narrow>(from + c, reaches, channels, taps, y + c);
+            window_of<Narrow>(from + c, reaches, channels, taps, y + c);
         for (; c < channels; ++c)
-            window_of<Value, 1>(from + c, reaches, channels, taps, y + c);
+            window_of<Value>(from + c, reaches, channels, taps, y + c);
     }
 }
 
-#define PQ_LOOPS(LEVEL, TARGET)                                                                    \
+#define PQ_LOOPS(LEVEL, TARGET, BYTES)                                                             \
     template <typename Value>                                                                      \
     TARGET void row_##LEVEL(const Value* x, const Reaches& reaches, std::size_t channels,          \
                             const std::array<Reach::Taps, most_dims>& taps, Value* y) {            \
-        row_of(x, reaches, channels, taps, y);                                                     \
+        row_of<BYTES>(x, reaches, channels, taps, y);                                              \
     }
 
-PQ_LOOPS(512, PQ_TARGET_512)
-PQ_LOOPS(256, PQ_TARGET_256)
-PQ_LOOPS(any, )
+PQ_LOOPS(256, PQ_TARGET_256, 32)
+PQ_LOOPS(any, , 16)
 
 #undef PQ_LOOPS
 
@@ -119,7 +125,7 @@ Pass pass_of(std::size_t images, std::size_t channels, const Reaches& reaches) {
     const std::size_t src = extent("src", places), dst = extent("dst", windows);
     check_windows(reaches);
     const auto run = [=](char* const* tensors) {
-        static const auto row = widest(&row_512<Value>, &row_256<Value>, &row_any<Value>);
+        static const auto row = widest(&row_256<Value>, &row_256<Value>, &row_any<Value>);
         const auto* const x = reinterpret_cast<const Value*>(tensors[0]);
         auto* const y = reinterpret_cast<Value*>(tensors[1]);
         const std::size_t rows = images * reaches[0].count * reaches[1].count;
