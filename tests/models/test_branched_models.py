@@ -44,14 +44,14 @@ def test_commands_take_the_branch_that_inputs_choose(
     assert "output y of the whole model" in told
 
 
-def stateful() -> onnx.ModelProto:
+def stateful(batch: Any) -> onnx.ModelProto:
     """Return a model of an image and a state, whose first dims differ."""
     nodes = [
         make("Conv", ["x", "k"], ["c"], "conv"),
         make("ReduceMean", ["s"], ["m"], keepdims=0),
         make("Add", ["c", "m"], ["y"]),
     ]
-    return model(nodes, {"x": [1, 2, 12], "s": [2, 1, 4]}, {"k": floats(3, 2, 3)})
+    return model(nodes, {"x": [batch, 2, 12], "s": [2, batch, 4]}, {"k": floats(3, 2, 3)})
 
 
 def arrays(seed: int) -> dict[str, Any]:
@@ -62,10 +62,11 @@ def arrays(seed: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("batch", [1, "n"])
 def test_a_file_is_a_batch_where_inputs_begin_with_different_lengths(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    batch: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    proto = stateful()
+    proto = stateful(batch)
     (tmp_path / "model.onnx").write_bytes(proto.SerializeToString())
     (tmp_path / "data").mkdir()
     for seed in range(3):

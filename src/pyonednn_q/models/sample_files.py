@@ -58,7 +58,8 @@ class SampleFiles:
         }
         self._types = {name: value.dtype for name, value in graph.inputs.items()}
         fixed = {each[0] for each in self._dims.values() if each and isinstance(each[0], int)}
-        self.is_by_file = len(fixed) > 1
+        is_open = any(each and isinstance(each[0], str) for each in self._dims.values())
+        self.is_by_file = len(fixed) > 1 or (is_open and bool(fixed - {1}))
         if self.is_by_file and batch is not None:
             raise ArgumentError("--batch", str(batch), "none: a file is a batch of this model")
         self._fixed = None if self.is_by_file else next(iter(fixed), None)
