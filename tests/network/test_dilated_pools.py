@@ -73,6 +73,12 @@ def test_no_primitive_runs_for_dilated_windows() -> None:
     assert not [step for step in compiled.steps if isinstance(step.runs, Prepared)]
 
 
+def test_windows_that_reach_beyond_the_source_are_refused() -> None:
+    network = Network(["x"], [Node("y", Pool("max", 4, dilation=3), "x")], ["y"])
+    with pytest.raises(ShapeError, match="kernel"):
+        network(np.zeros((1, 1, 9), np.float32))
+
+
 def test_windows_of_padding_alone_are_refused() -> None:
     network = Network(["x"], [Node("y", Pool("max", 2, dilation=3, padding=1), "x")], ["y"])
     with pytest.raises(ShapeError, match="padding"):

@@ -134,6 +134,8 @@ class Pool:
         sides = (window.padding_lo, window.padding_hi)
         if self.alg == "max" and max(dilation) > 1 and spec.dtype in {"f32", *CODES}:
             # The library's own loop over dilated windows is its reference.
+            if min(dims[2:]) < 1:
+                raise ShapeError("kernel", shown(kernel), f"at most what {spec.dims} has room for")
             name = at.in_layout(name, TensorSpec.channels_last(spec.dims, spec.dtype))
             run = Pass.largest(spec.dtype, spec.dims, dims, window)
             at.add(run, (name,), dst, TensorSpec.channels_last(dims, spec.dtype))
