@@ -17,10 +17,12 @@ from pyonednn_q.errors import ShapeError
 from pyonednn_q.native.runtime import HotCallable
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.definition import Definition
+from pyonednn_q.ops.on_groups import OnGroups
 from pyonednn_q.ops.on_primitives import OnPrimitives
 from pyonednn_q.ops.requantized import Requantized
 from pyonednn_q.ops.settings import Settings
 from pyonednn_q.ops.source import codes_for
+from pyonednn_q.qparams import QParams
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,8 +55,10 @@ class Operator(HotCallable, Definition, hot=True):
         settings = Settings.of(**options)
         wei_array, groups = as_array("wei", wei), self.groups
         super().__init__(wei_array, bias, wei_q, settings)
-        self._runner: OnPrimitives | Requantized
-        if settings.requantize is None:
+        self._runner: OnPrimitives | Requantized | OnGroups
+        if isinstance(wei_q, QParams) and wei_q.block:
+            self._runner = OnGroups(wei_q)
+        elif settings.requantize is None:
             self._runner = OnPrimitives()
             self._runner.compose(self)
         else:
@@ -136,7 +140,7 @@ class Operator(HotCallable, Definition, hot=True):
             more.
         """
         dynamic, runner = self.settings.dynamic, self._runner
-        if dynamic is None or isinstance(runner, Requantized):
+        if dynamic is None or not isinstance(runner, OnPrimitives):
             return None
         ready = runner.ready_for(self, src_dims, dynamic.dtype)
         rows = 1 if dynamic.extent == "per_tensor" else self._rows(src_dims)
