@@ -48,7 +48,7 @@ def report(name: str, batch: int, rounds: int, samples: int) -> None:
             program(x)
             times[form].append(1e3 * (time.perf_counter() - start))
     narrow, wide = (median(times[form]) for form in ("INT8", "FP32"))
-    ways = Counter(node.how.split()[0] for node in models["INT8"].graph.nodes)
+    ways = Counter(node.how.split()[0] for node in models["INT8"].nodes)
     layers = f"{ways['INT8']} of {len(calibration.layers)}"
     operations = f"{ways['codes']}, {ways['floats'] + ways['reference']} in floats"
     calls = 1e3 * took / (samples * wide)

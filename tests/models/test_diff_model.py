@@ -67,7 +67,7 @@ class Pair:
         graph = pq.onnx.load(path)
         self.model = pq.onnx.Model(pq.onnx.fuse(graph))
         self.inputs = source(7)
-        nodes = self.model.graph.nodes
+        nodes = self.model.nodes
         wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}
         self.theirs = onnxruntime_values(graph, self.inputs, wanted)
 
@@ -80,7 +80,7 @@ def test_codes_that_nothing_gives_are_unexplained_and_no_others(places: int, mad
     """One layer's codes changed: it is the first that differs, and those are not explained."""
     pair = Pair(made("resnet", "QDQ"))
     assert not list(pair.found())
-    layer = next(node for node in pair.model.graph.nodes if node.name == "conv3")
+    layer = next(node for node in pair.model.nodes if node.name == "conv3")
     changed = pair.theirs[layer.output].copy()
     inner = np.argwhere((changed > 20) & (changed < 200))[:places]
     for at in map(tuple, inner):
@@ -99,7 +99,7 @@ def test_codes_that_nothing_gives_are_unexplained_and_no_others(places: int, mad
 def test_floats_beyond_any_order_of_roundings_are_unexplained(made: Made) -> None:
     """Of a layer that stores floats: moved by twice its bound, and by nothing."""
     pair = Pair(made("resnet", "dynamic"))
-    (layer,) = [node for node in pair.model.graph.nodes if node.name == "conv3_quant"]
+    (layer,) = [node for node in pair.model.nodes if node.name == "conv3_quant"]
     values = {**pair.model.graph.constants, **pair.inputs, **pair.theirs}
     found = float_bound(layer, layer.output, values, pair.model.graph.opsets)
     assert found is not None
@@ -123,7 +123,7 @@ def test_sums_in_every_order_are_within_the_bound(seed: int) -> None:
     a = rng.normal(0, 1, (rows, terms)).astype(np.float32)
     b = rng.normal(0, 1, (terms, columns)).astype(np.float32)
     part = GraphNode("y", "MatMul", ("a", "b"), ("y",))
-    node = FusedNode("y", part, ("a", "b"), {}, ("y",), (part,))
+    node = FusedNode.as_it_is(part)
     found = float_bound(node, "y", {"a": a, "b": b}, {"": 21})
     assert found is not None
     assert found.apart is not None
@@ -141,15 +141,13 @@ def test_sums_in_every_order_are_within_the_bound(seed: int) -> None:
 def test_a_rounding_has_its_name(made: Made) -> None:
     """Codes that are cut off, of a layer without a chain."""
     pair = Pair(made("resnet", "QDQ"))
-    layer = next(node for node in pair.model.graph.nodes if node.name == "conv3")
-    assert isinstance(layer.operator, pq.Conv)
-    why = pq.explain_difference(
-        layer.operator, pair.theirs[layer.inputs[0]], pair.theirs[layer.output]
-    )
+    layer = next(node for node in pair.model.nodes if node.name == "conv3")
+    assert isinstance(layer.runs, pq.Conv)
+    why = pq.explain_difference(layer.runs, pair.theirs[layer.inputs[0]], pair.theirs[layer.output])
     down = np.clip(np.floor(why.values), 0, 255).astype(np.uint8)
     pair.theirs[layer.output] = down
     first = next(pair.found())
-    ours = pair.model.calls[pair.model.graph.nodes.index(layer)](
+    ours = pair.model.calls[pair.model.nodes.index(layer)](
         {**pair.model.graph.constants, **pair.theirs}
     )
     assert (first.name, first.unexplained) == ("conv3", 0)

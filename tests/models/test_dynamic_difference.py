@@ -73,7 +73,7 @@ def drawn(seed: int, kind: str) -> DynamicPair:
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     loaded = pq.onnx.load(made)
     model = Model(pq.onnx.fuse(loaded))
-    wanted = {name for node in model.graph.nodes for name in (*node.reads, *node.outputs)}
+    wanted = {name for node in model.nodes for name in (*node.reads, *node.outputs)}
     return DynamicPair(model, x, onnxruntime_values(loaded, {"x": x}, wanted))
 
 
@@ -82,7 +82,7 @@ def drawn(seed: int, kind: str) -> DynamicPair:
 def test_right_layers_are_explained(kind: str, seed: int) -> None:
     """A kernel adds up codes and zero points apart: what it is off by goes with both."""
     pair = drawn(seed, kind)
-    (layer,) = pair.model.graph.nodes
+    (layer,) = pair.model.nodes
     assert layer.how.startswith("INT8")
     (found,) = pair.found()
     assert found.unexplained == 0
@@ -94,7 +94,7 @@ def test_a_code_more_is_none_of_them(kind: str) -> None:
     """One step of an accumulator, the least that is wrong, is beyond the bound."""
     for seed in range(6):
         pair = drawn(seed, kind)
-        (layer,) = pair.model.graph.nodes
+        (layer,) = pair.model.nodes
         values = {**pair.model.graph.constants, "x": pair.x, **pair.theirs}
         found = float_bound(layer, "y", values, pair.model.graph.opsets)
         assert found is not None

@@ -117,7 +117,7 @@ def test_our_primitives_give_what_onnxruntime_gives(network: str, form: str, mad
     floats = float_form(pq.onnx.load(made(network, form)))
     inputs = source(3)
     model = float_model(floats)
-    whats = [node.operator for node in model.graph.nodes]
+    whats = [node.runs for node in model.nodes]
     layers = [what for what in whats if isinstance(what, Operator)]
     multiplied = [
         node
@@ -127,7 +127,7 @@ def test_our_primitives_give_what_onnxruntime_gives(network: str, form: str, mad
     ]
     assert len(layers) == len(multiplied)
     assert not any(layer.settings.is_int8 for layer in layers)
-    nodes = model.graph.nodes
+    nodes = model.nodes
     wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}
     theirs = onnxruntime_values(floats, inputs, wanted)
     compared = list(differences(model, inputs, theirs))

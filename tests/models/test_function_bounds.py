@@ -50,7 +50,7 @@ def theirs(part: GraphNode, values: dict[str, Array]) -> Array:
 
 def bound(part: GraphNode, values: dict[str, Array]) -> tuple[Array, Array]:
     """Return a node's values and how far float32 may be from them."""
-    node = FusedNode("y", part, part.inputs, {}, ("y",), (part,))
+    node = FusedNode.as_it_is(part)
     found = float_bound(node, "y", values, OPSETS)
     assert found is not None
     assert found.apart is not None
@@ -157,7 +157,7 @@ def test_lines_with_bounds_are_within_theirs(kind: str) -> None:
     ("part", "opset"), [(part_of("Sin"), 20), (part_of("Softmax", axis=1), 12)]
 )
 def test_functions_that_nobody_measured_have_no_bound(part: GraphNode, opset: int) -> None:
-    node = FusedNode("y", part, ("x",), {}, ("y",), (part,))
+    node = FusedNode.as_it_is(part)
     found = float_bound(node, "y", {"x": np.ones((2, 3, 4), np.float32)}, {"": opset})
     assert found is not None
     assert found.apart is None

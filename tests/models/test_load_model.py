@@ -66,7 +66,7 @@ def test_layers_of_floats_are_primitives_of_float32(made: Made) -> None:
     # Float32 sums in other orders.
     assert np.abs(results - theirs_y).max() <= 2.0**-20 * max(1.0, np.abs(theirs_y).max())
     assert "FP32 convolution" in model.report()
-    hows = {node.how for node in model.graph.nodes if any(part.row.layer for part in node.parts)}
+    hows = {node.how for node in model.nodes if any(part.row.layer for part in node.parts)}
     assert hows == {"FP32 convolution", "FP32 inner_product"}
 
 
@@ -147,7 +147,7 @@ def test_a_calibrated_model_is_loaded_saved_and_loaded_again(made: Made, tmp_pat
     model.save(tmp_path / "int8.onnx")
     again = pq.load(tmp_path / "int8.onnx")
     np.testing.assert_array_equal(again(x), model(x))
-    assert [str(node) for node in again.graph.nodes] == [str(node) for node in model.graph.nodes]
+    assert [str(node) for node in again.nodes] == [str(node) for node in model.nodes]
     again.save(tmp_path / "twice.onnx")
     assert (tmp_path / "twice.onnx").read_bytes() == (tmp_path / "int8.onnx").read_bytes()
     onnx.checker.check_model(tmp_path / "int8.onnx")

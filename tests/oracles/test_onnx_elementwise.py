@@ -42,7 +42,7 @@ def test_a_function_between_quantizers_is_a_table_of_the_codes_of_onnxruntime(ki
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     (theirs,) = session.run(None, {"codes": codes})
     model = ours.Model(ours.fuse(ours.load(data)))
-    (node,) = model.graph.nodes
+    (node,) = model.nodes
     assert (node.name, node.how, node.why) == ("function", "codes computed", "")
     network = model.network()
     assert [type(each.runs) for each in network.nodes] == [Lookup]
@@ -53,6 +53,6 @@ def test_a_function_between_quantizers_is_a_table_of_the_codes_of_onnxruntime(ki
 @pytest.mark.parametrize("kind", ["Log", "Sqrt"])
 def test_what_is_no_number_for_some_codes_stays_a_float_function(kind: str) -> None:
     model = ours.Model(ours.fuse(ours.load(model_of(kind).SerializeToString())))
-    (node,) = [each for each in model.graph.nodes if each.name == "function"]
+    (node,) = [each for each in model.nodes if each.name == "function"]
     how = "floats" if kind == "Sqrt" else "reference"
     assert (node.how, node.why) == (how, f"no operation on codes is known for {kind}")

@@ -15,6 +15,7 @@ onnx: Any = pytest.importorskip("onnx", reason="onnx is not installed")
 onnxruntime: Any = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 from pyonednn_q.native import runtime  # noqa: E402
+from pyonednn_q.onnx.fused_node import fused_nodes, report  # noqa: E402
 from support.oracles.networks import NETWORKS, SOURCE, dynamic, quantized  # noqa: E402
 from support.oracles.node_by_node import compared  # noqa: E402
 
@@ -47,7 +48,7 @@ def test_every_node_beside_onnxruntime(
 ) -> None:
     path = quantized(network, tmp_path, form, dtype, per_channel=per_channel)
     model = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(path)))
-    nodes = model.graph.nodes
+    nodes = model.nodes
     in_floats = [node for node in nodes if node.how.split()[0] in {"reference", "floats", "FP32"}]
     floats = {str(node).split()[0].replace("Deconv", "ConvTranspose") for node in in_floats}
     assert floats == LEFT_IN_FLOATS.get((network, form), set())
@@ -85,13 +86,13 @@ def test_dynamic_layers_beside_onnxruntime(network: str, per_channel: bool, tmp_
     """Sources are quantized by each call; the sums are exact, and floats of the last bits apart."""
     path = dynamic(network, tmp_path, per_channel=per_channel)
     model = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(path)))
-    layers = [node for node in model.graph.nodes if node.how.startswith("INT8")]
+    layers = [node for node in model.nodes if node.how.startswith("INT8")]
     assert len(layers) == LAYERS[network]
-    assert {"DynamicQuantizeLinear", "Cast"}.isdisjoint(str(each) for each in model.graph.nodes)
+    assert {"DynamicQuantizeLinear", "Cast"}.isdisjoint(str(each) for each in model.nodes)
     for seed in range(3):
         x = np.random.default_rng(seed).normal(0, 1, SOURCE).astype(np.float32)
         found = compared(model, path, {"x": x})
-        assert len(found) == len(model.graph.nodes)
+        assert len(found) == len(model.nodes)
         assert [each for each in found if each.wrong] == []
 
 
@@ -99,11 +100,11 @@ def test_what_onnxruntime_does_not_fuse_runs_in_int8(tmp_path: Path) -> None:
     """A transposed convolution with scales per channel, which onnxruntime computes in floats."""
     path = quantized("unet", tmp_path, "QDQ", "u8", per_channel=True)
     graph = pq.onnx.fuse(pq.onnx.load(path))
-    (deconv,) = [each.operator for each in graph.nodes if isinstance(each.operator, pq.Deconv)]
+    (deconv,) = [each.runs for each in fused_nodes(graph) if isinstance(each.runs, pq.Deconv)]
     assert deconv.weights.scale.channels == 16
-    report = graph.report()
-    assert "INT8 deconvolution" in report
-    assert len(report.splitlines()) == 1 + len(graph.nodes)
+    text = report(graph)
+    assert "INT8 deconvolution" in text
+    assert len(text.splitlines()) == 1 + len(graph.nodes)
     # The values that a leaky relu follows are rounded to codes before it, within the same call.
     (leaky,) = [node for node in graph.nodes if "relu(x, 0.1" in str(node)]
     assert "round(x)" in str(leaky)
@@ -160,28 +161,28 @@ def test_a_model_as_one_program(network: str, form: str, tmp_path: Path) -> None
     x = np.random.default_rng(5).normal(0, 1, SOURCE).astype(np.float32)
     program = model.network()
     python = {node.dst for node in program.nodes if isinstance(node.runs, pq.network.PythonCall)}
-    kinds = {str(node) for node in model.graph.nodes if python & {*node.outputs}}
+    kinds = {str(node) for node in model.nodes if python & {*node.outputs}}
     # Products of two tensors of any codes are exact with VNNI only.
     left = set() if runtime.isa().has_vnni() else {"MatMul"}
     assert not kinds - left
     names = [node.dst for node in program.nodes]
     values = {**model.graph.constants, "x": x}
     values.update(pq.network.Network(["x"], program.nodes, names)(x))
-    for node, call in zip(model.graph.nodes, model.calls, strict=True):
+    for node, call in zip(model.nodes, model.calls, strict=True):
         for name, want in zip(node.outputs, call(values), strict=True):
             got = values[name]
             assert got.dtype == want.dtype
-            if getattr(node.operator, "operator", "") in MEANS and want.dtype.kind in "iu":
-                exact = mean(node.operator, values[node.inputs[0]])
+            if getattr(node.runs, "operator", "") in MEANS and want.dtype.kind in "iu":
+                exact = mean(node.runs, values[node.inputs[0]])
                 # Roundings of the scale, of the product with it, and of the zero point's addition.
-                operation: Any = node.operator
+                operation: Any = node.runs
                 size = np.abs(exact) + 2 * abs(operation.dst_q.zero_point)
                 is_tie = np.abs(exact - np.floor(exact) - 0.5) <= 3 * 2.0**-24 * size
                 off = np.abs(got.astype(int) - want.astype(int))
                 assert off.max() <= 1
                 assert not off[~is_tie].any()
-            elif getattr(node.operator, "operator", "") == "Softmax":
-                exact = softmax(node.operator, values[node.inputs[0]])
+            elif getattr(node.runs, "operator", "") == "Softmax":
+                exact = softmax(node.runs, values[node.inputs[0]])
                 limits = np.iinfo(got.dtype)
                 bounded = np.clip(exact, limits.min, limits.max)
                 # As in tests/network/test_rows.py; and a rounding of the zero point's addition.
@@ -191,7 +192,7 @@ def test_a_model_as_one_program(network: str, form: str, tmp_path: Path) -> None
                 exact, bound = mean_of_floats(values[node.inputs[0]])
                 assert (np.abs(got - exact) <= bound).all()
             elif str(node) == "LayerNormalization":
-                exact, bound = normalized(node.operator, *(values[name] for name in node.inputs))
+                exact, bound = normalized(node, *(values[name] for name in node.inputs))
                 assert (np.abs(got - exact) <= bound).all()
             else:
                 np.testing.assert_array_equal(got, want, err_msg=name)
@@ -205,16 +206,16 @@ def test_without_roundings_within_chains(form: str, tmp_path: Path) -> None:
     graph = pq.onnx.load(path)
     rounding = pq.onnx.Model(pq.onnx.fuse(graph))
     limiting = pq.onnx.Model(pq.onnx.fuse(graph, keep_rounding=False))
-    assert sum("round(x)" in str(node) for node in rounding.graph.nodes) == 1
+    assert sum("round(x)" in str(node) for node in rounding.nodes) == 1
     assert sum("round(x)" in str(node) for node in limiting.graph.nodes) == 0
-    names = [[node.originals for node in each.graph.nodes] for each in (rounding, limiting)]
+    names = [[node.originals for node in each.nodes] for each in (rounding, limiting)]
     assert names[0] == names[1]
     x = np.random.default_rng(7).normal(0, 1, SOURCE).astype(np.float32)
-    block = next(node.output for node in rounding.graph.nodes if "round(x)" in str(node))
+    block = next(node.output for node in rounding.nodes if "round(x)" in str(node))
     values, apart = {}, []
     for model in (rounding, limiting):
         values = {**model.graph.constants, "x": x}
-        for node, call in zip(model.graph.nodes, model.calls, strict=True):
+        for node, call in zip(model.nodes, model.calls, strict=True):
             values.update(zip(node.outputs, call(values), strict=True))
         apart.append(_far(path.with_name("float.onnx"), model, values[block], block, x))
     assert apart[1] <= 1.02 * apart[0]

@@ -125,7 +125,7 @@ def test_masks_are_kept_whatever_was_seen_of_them(
     model = found.model()
     for tokens in (LENGTH, 7, 3):
         assert sqnr(kind, model, drawn(kind, tokens)) > plain - 6
-    whys = [node.how for node in model.bound().graph.nodes]
+    whys = [node.how for node in model.nodes]
     assert sum(each.startswith("INT8") for each in whys) == len(WEIGHTS)
 
 
@@ -134,5 +134,5 @@ def test_what_is_no_mask_stays_in_codes(kind: str) -> None:
     batch = drawn(kind, LENGTH)
     model = pq.calibrate(attention(kind), [batch]).model()
     model.run(batch)
-    how = {part.operator: node.how for node in model.bound().graph.nodes for part in node.parts}
+    how = {part.operator: node.how for node in model.nodes for part in node.parts}
     assert how["Softmax"] == "codes computed"

@@ -56,16 +56,16 @@ def test_the_bias_holds_what_rounding_of_weights_adds(groups: int, *, has_bias: 
     mean = np.concatenate(batches()).astype(np.float64).mean(axis=(0, 2, 3))
     wei = graph.constants["w"].astype(np.float64)[:, :, 0, 0]
     layer: Any
-    (layer,) = [n for n in plain.model().graph.nodes if n.how == "INT8 convolution"]
-    weights = layer.operator.weights
+    (layer,) = [n for n in plain.model().nodes if n.how == "INT8 convolution"]
+    weights = layer.runs.weights
     meant = weights.values.reshape(wei.shape) * weights.scale.spread(12)[:, None]
     rows = mean.reshape(groups, -1).repeat(12 // groups, axis=0)
     shift = ((wei - meant) * rows).sum(axis=1)
     assert np.abs(shift).max() > 1e-4
-    (layer,) = [n for n in found.model().graph.nodes if n.how == "INT8 convolution"]
+    (layer,) = [n for n in found.model().nodes if n.how == "INT8 convolution"]
     bias = graph.constants["b"].astype(np.float64) if has_bias else np.zeros(12)
     # One rounding to float32 of the bias, and one of each scale of weights.
-    assert np.allclose(layer.operator.bias, bias + shift, rtol=0, atol=2.0**-20)
+    assert np.allclose(layer.runs.bias, bias + shift, rtol=0, atol=2.0**-20)
     # Layers that stay in floats keep their biases.
     x = batches()[0]
     ours = found.with_floats(found.layers).model().run({"x": x})["y"]
@@ -98,7 +98,7 @@ def test_taps_in_padding_do_not_count(rows: int) -> None:
     graph = pq.onnx.load(helper.make_model(proto, opset_imports=imports, ir_version=8))
     image = rng.uniform(1, 3, (2, 4, 1, 1)) * np.ones((2, 4, rows, 7))
     found = pq.calibrate(graph, [image.astype(np.float32)], bias_correction=True)
-    (layer,) = [n.operator for n in found.model().graph.nodes if n.how == "INT8 convolution"]
+    (layer,) = [n.runs for n in found.model().nodes if n.how == "INT8 convolution"]
     assert isinstance(layer, pq.Conv)
     meant = layer.weights.values * layer.weights.scale.spread(6)[:, None, None, None]
     padded = np.pad(image.mean(axis=0), ((0, 0), (2, 2), (1, 1)))

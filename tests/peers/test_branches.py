@@ -85,7 +85,7 @@ def test_values_choose_a_branch(dims: list[Any]) -> None:
         np.testing.assert_allclose(
             own.run(arrays)["y"], theirs(proto, arrays), rtol=1e-4, atol=1e-5
         )
-        nodes = own.bound().graph.nodes
+        nodes = own.nodes
         assert {"FP32 convolution"} == {node.how for node in nodes if "conv" in node.name}
         assert own.network().inputs == ("x", "rate")  # though only its condition reads that
 
@@ -110,7 +110,7 @@ def test_layers_of_a_branch_are_int8(dims: list[Any], tmp_path: Path) -> None:
         (their_codes,) = session.run(None, arrays)
         # Where sums fall on the other side of a tie, a code of each source of the last is one off.
         assert np.abs(results - their_codes).max() <= one_off
-        hows = [node.how for node in own.bound().graph.nodes if "conv" in node.name]
+        hows = [node.how for node in own.nodes if "conv" in node.name]
         # The branch that no batch chose stays in floats, with its own weights.
         in_floats = 0 if rate == 16000 else 1
         assert hows.count("FP32 convolution") == in_floats, hows

@@ -81,10 +81,7 @@ def calibrated(config: Any, **options: Any) -> pq.onnx.Calibration:
 
 def operators(found: pq.onnx.Calibration) -> dict[str, Any]:
     return {
-        name: node.operator
-        for node in found.model().graph.nodes
-        for name in node.originals
-        if name in LAYERS
+        name: node.runs for node in found.model().nodes for name in node.originals if name in LAYERS
     }
 
 

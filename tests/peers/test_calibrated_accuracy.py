@@ -55,7 +55,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 def test_int8_by_defaults_is_within_half_a_point(case: Case) -> None:
     found = case.by_model.calibrated(case.parameters, case.data)
-    how = {name: each.how for each in found.model().graph.nodes for name in each.originals}
+    how = {name: each.how for each in found.model().nodes for name in each.originals}
     assert {how[name].split()[0] for name in case.by_layers.NAMES} == {"INT8"}
     assert case.by_model.right_by(found.model(), case.data) >= case.right - LEAST
 

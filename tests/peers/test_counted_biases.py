@@ -93,7 +93,7 @@ def test_the_bias_is_added_as_it_is(kind: str, seed: int) -> None:
     layer = drawn(kind, seed)
     graph = pq.onnx.load(of(layer))
     own = pq.onnx.Model(pq.onnx.fuse(graph))
-    (node,) = own.graph.nodes
+    (node,) = own.nodes
     assert node.how.startswith("INT8")
     result = own.run({"x": layer.x})["y"]
 
@@ -101,7 +101,7 @@ def test_the_bias_is_added_as_it_is(kind: str, seed: int) -> None:
     proto = with_real_bias(layer)
     real = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(proto)))
     np.testing.assert_array_equal(result, real.run({"x": layer.x})["y"])
-    (other,) = real.graph.nodes
+    (other,) = real.nodes
     near = float_bound(other, "y", {**real.graph.constants, "x": layer.x}, real.graph.opsets)
     assert near is not None
     assert near.apart is not None
@@ -123,7 +123,7 @@ def test_a_bias_of_two_units_more_is_told(kind: str) -> None:
     layer = drawn(kind, 2)
     graph = pq.onnx.load(of(layer))
     own = pq.onnx.Model(pq.onnx.fuse(graph))
-    (node,) = own.graph.nodes
+    (node,) = own.nodes
     values = onnxruntime_values(graph, {"x": layer.x}, {*node.reads, *node.outputs})
     unit = (max(layer.x.max(), 0) - min(layer.x.min(), 0)) / 255 * layer.constants["w_scale"]
     changed = values["y"].copy()
@@ -167,6 +167,6 @@ def test_what_is_no_such_bias_is_left_as_it_is(name: str) -> None:
         nodes.insert(0, make("ReduceMax", ["x"], ["x_bias"]))
     proto = model(nodes, {"x": layer.x.shape}, {**layer.constants, **more})
     own = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(proto)))
-    assert not [node for node in own.graph.nodes if node.how.startswith("INT8")]
+    assert not [node for node in own.nodes if node.how.startswith("INT8")]
     result = own.run({"x": layer.x})["y"]
     np.testing.assert_array_equal(result, theirs(proto, {"x": layer.x}))

@@ -41,7 +41,7 @@ def test_a_dead_channel_stays_in_int8(kind: str, dead: float) -> None:
     proto = layer(kind, wei, bias)
     x = RNG.normal(0, 1, [1, 3, 8, 8] if wei.ndim > 2 else [5, 6]).astype(np.float32)
     own = pq.calibrate(pq.onnx.load(proto), [x]).model()
-    assert [node.how for node in own.graph.nodes][-1].startswith("INT8 ")
+    assert [node.how for node in own.nodes][-1].startswith("INT8 ")
     result = np.moveaxis(own.run({"x": x})["y"], 1, 0)[2]
     np.testing.assert_array_equal(result, 0 if kind == "MatMul" else max(bias[2], 0))
 

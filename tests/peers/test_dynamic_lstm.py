@@ -86,7 +86,7 @@ def test_asked_for_floats_it_has_their_real_weights(columns: int) -> None:
     x = {"x": RNG.normal(0, 1, (STEPS, BATCH, INPUTS)).astype(np.float32)}
     loaded = pq.onnx.load(model(reads, known))
     own = pq.onnx.Model(pq.onnx.fuse(loaded, floats={"lstm": "f32"}))
-    assert own.graph.nodes[0].how == "floats"
+    assert own.nodes[0].how == "floats"
     np.testing.assert_allclose(own.run(x)["y"], every(plain, x)[0], rtol=0, atol=2.0**-20)
 
 
@@ -108,7 +108,7 @@ def test_on_codes_it_is_what_onnxruntime_computes(seed: int) -> None:
         if name
     }
     own = pq.onnx.Model(pq.onnx.fuse(loaded))
-    (node,) = own.graph.nodes
+    (node,) = own.nodes
     assert (node.how, node.why) == ("INT8 lstm", "")
     assert not any(isinstance(each.runs, PythonCall) for each in own.network().nodes)
     values = onnxruntime_values(loaded, feeds, {"y", "h", "c"})
@@ -145,10 +145,10 @@ def test_unsigned_weights_far_from_their_zero_point_are_floats() -> None:
     known |= {name: np.full(WAYS, 100, np.uint8) for name in ("wz", "rz")}
     reads = ["x", *HELD, "", "", "", "", *NUMBERS]
     own = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model(reads, known))))
-    assert own.graph.nodes[0].how == "floats"
+    assert own.nodes[0].how == "floats"
     known |= {name: np.full(WAYS, 128, np.uint8) for name in ("wz", "rz")}
     own = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model(reads, known))))
-    assert own.graph.nodes[0].how == "INT8 lstm"
+    assert own.nodes[0].how == "INT8 lstm"
 
 
 def test_calibrate_makes_one_that_is_saved_and_read_with_the_same_bits(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_calibrate_makes_one_that_is_saved_and_read_with_the_same_bits(tmp_path:
     found = pq.calibrate(graph, batches)
     assert found.layers == ("lstm",)
     assert "INT8 lstm" in found.summary()
-    assert found.with_floats(["lstm"]).model().graph.nodes[0].how == "floats"
+    assert found.with_floats(["lstm"]).model().nodes[0].how == "floats"
     found.save(tmp_path / "int8.onnx")
     feeds = {"x": batches[0]}
     want = found.model().run(feeds)

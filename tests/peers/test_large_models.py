@@ -31,7 +31,7 @@ graph = pq.onnx.load(sys.argv[1])
 loaded = peak()
 own = pq.calibrate(graph, [x]).model()
 own.run({"x": x})
-assert [node.how for node in own.bound().graph.nodes].count("INT8 matmul") == int(sys.argv[2])
+assert [node.how for node in own.nodes].count("INT8 matmul") == int(sys.argv[2])
 print(loaded - before, peak() - before)
 """
 SIDE, COUNT = 1024, 24

@@ -120,7 +120,7 @@ def test_the_layers_around_become_int8_and_are_saved(name: str, tmp_path: Path) 
     samples = [{"x": image(seed), **more} for seed in range(3)]
     found = pq.calibrate(pq.onnx.load(proto), samples)
     assert len(found.layers) == 1
-    node = next(n for n in found.model().graph.nodes if n.how.startswith("INT8"))
+    node = next(n for n in found.model().nodes if n.how.startswith("INT8"))
     assert found.layers[0] in node.originals
     found.save(tmp_path / "int8.onnx")
     inputs = {"x": image(9), **more}

@@ -53,7 +53,7 @@ def test_what_no_rule_says_keeps_its_opset() -> None:
 
 def test_dims_that_follow_from_dims_are_constants() -> None:
     proto = model(FLATTENED, {"x": ["n", 3, 4]}, PARTS)
-    form, _ = prepared(pq.onnx.load(proto, dims={"n": 2}))
+    form = prepared(pq.onnx.load(proto, dims={"n": 2}))
     assert [node.operator for node in form.nodes] == ["Reshape", "Gemm"]
     assert form.tensors["flat"].dims == (2, 12)
 
@@ -71,7 +71,7 @@ def test_ranges_masks_and_grids_are_constants() -> None:
     ]
     known = {"zero": np.int64(0), "one": np.int64(1), "last": np.int64(1), "two": np.float32(2)}
     proto, x = model(nodes, {"x": ["n", "m"]}, known), {"x": floats(3, 5)}
-    form, _ = prepared(pq.onnx.load(proto, dims={"x": (3, 5)}))
+    form = prepared(pq.onnx.load(proto, dims={"x": (3, 5)}))
     assert [node.operator for node in form.nodes] == ["Where"]
     np.testing.assert_array_equal(ready(proto).run(x)["y"], theirs(proto, x))
 
@@ -103,7 +103,7 @@ def test_the_branch_that_is_taken_is_put_in(length: int) -> None:
     proto, x = branches(), {"x": floats(3, length, 2)}
     own = ready(proto)
     np.testing.assert_array_equal(own.run(x)["y"], theirs(proto, x))
-    names = [str(node) for node in own.bound().graph.nodes]
+    names = [str(node) for node in own.nodes]
     assert "If" not in names
     assert ("Squeeze" in names) == (length == 1)
 

@@ -197,9 +197,7 @@ def test_attention_at_any_length(is_causal: bool) -> None:
         assert not [node.dst for node in network.nodes if isinstance(node.runs, PythonCall)]
     layers = {"q", "k", "v", "o"}
     how = {
-        part.name: node.how
-        for node in codes.bound({"x": (2, 9, 16)}).graph.nodes
-        for part in node.parts
+        part.name: node.how for node in codes.bound({"x": (2, 9, 16)}).nodes for part in node.parts
     }
     assert {how[name] for name in layers} == {"INT8 matmul"}
 
@@ -272,7 +270,7 @@ def test_swish_behind_a_layer_and_alone(alpha: float) -> None:
     y = compiled(model, {"x": x})["y"]
     assert np.abs(y - exact).max() < 64 * UNIT * np.abs(x).max() * np.abs(wei).sum(0).max()
     found = pq.calibrate(pq.onnx.load(model), [x])
-    (node,) = [n for n in found.model().graph.nodes if any(p.name == "layer" for p in n.parts)]
+    (node,) = [n for n in found.model().nodes if any(p.name == "layer" for p in n.parts)]
     assert node.how == "INT8 matmul"
     assert "swish" in str(node)
     assert pq.quantize.quality(exact, found.model().run({"x": x})["y"]).sqnr > 25

@@ -131,7 +131,7 @@ def sqnr(model: Any, x: Array) -> float:
 
 
 def test_every_layer_is_int8_and_stays_in_codes(calibration: pq.onnx.Calibration) -> None:
-    how = {n: each.how for each in calibration.model().graph.nodes for n in each.originals}
+    how = {n: each.how for each in calibration.model().nodes for n in each.originals}
     assert how["relu1"] == how["norm"] == how["conv1"] == "INT8 convolution"
     assert how["add"] == how["relu2"] == how["conv2"] == "INT8 convolution"
     assert how["deconv"] == "INT8 deconvolution"
@@ -140,8 +140,9 @@ def test_every_layer_is_int8_and_stays_in_codes(calibration: pq.onnx.Calibration
 
 
 def test_moved_tensors_share_a_scale(calibration: pq.onnx.Calibration) -> None:
-    fused = calibration.model().graph
-    concat = next(node for node in fused.nodes if "concat" in node.originals)
+    model = calibration.model()
+    fused = model.graph
+    concat = next(node for node in model.nodes if "concat" in node.originals)
     assert len({fused.tensors[name].qparams for name in (*concat.reads, concat.output)}) == 1
 
 
@@ -166,11 +167,11 @@ def test_codes_are_those_of_ranges_and_of_weights(exact: pq.onnx.Calibration) ->
     x_q: Any = exact.model().graph.tensors["x:codes"].qparams
     scale = np.float32(4) / np.float32(255)
     assert (x_q.scale, x_q.zero_point) == (float(scale), np.rint(np.float32(2) / scale))
-    (layer,) = [each for each in exact.model().graph.nodes if "conv2" in each.originals]
+    (layer,) = [each for each in exact.model().nodes if "conv2" in each.originals]
     wei = next(numpy_helper.to_array(v) for v in model.graph.initializer if v.name == "w2")
-    assert isinstance(layer.operator, pq.Conv)
+    assert isinstance(layer.runs, pq.Conv)
     # Ones alone: the largest of each channel is 1, and 63 codes stand for it.
-    assert np.array_equal(layer.operator.weights.values, wei * 63)
+    assert np.array_equal(layer.runs.weights.values, wei * 63)
 
 
 def dense_blocks() -> Any:
@@ -200,7 +201,7 @@ def test_batch_norms_behind_no_layer_are_layers() -> None:
     (x,) = whole_batches(1, seed=2)
     found = pq.calibrate(pq.onnx.load(model), whole_batches(2), wei_bits=7)
     assert found.layers == ("conv0", "norm1", "conv1", "norm2", "conv2")
-    how = {name: each.how for each in found.model().graph.nodes for name in each.originals}
+    how = {name: each.how for each in found.model().nodes for name in each.originals}
     assert how["norm1"] == how["relu1"] == how["norm2"] == how["relu2"] == "INT8 convolution"
     assert how["concat1"] == "codes moved"
     assert how["concat2"] == how["pool"] == "floats"  # moves floats: nobody reads codes of it
@@ -225,9 +226,7 @@ def test_other_runtimes_take_the_model_and_agree(
     again = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(tmp_path / "int8.onnx"), keep_rounding=False))
     for name, result in found.model().run({"x": x[0]}).items():
         assert np.array_equal(again.run({"x": x[0]})[name], result)
-    assert {each.how.split()[0] for each in again.graph.nodes if each.parts[-1].row.layer} <= {
-        "INT8"
-    }
+    assert {each.how.split()[0] for each in again.nodes if each.parts[-1].row.layer} <= {"INT8"}
     assert cli.main(["diff", str(tmp_path / "int8.onnx"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert all(each["unexplained"] == 0 for each in said["compared"])
@@ -250,7 +249,7 @@ def test_layers_run_in_the_type_that_was_asked_for(network: str) -> None:
         drawn = {layer: str(rng.choice(["s8", "f32", "bf16"])) for layer in found.layers}
         mixed = found.with_floats({n: kind for n, kind in drawn.items() if kind != "s8"})
         model = mixed.model()
-        how = {name: each.how for each in model.graph.nodes for name in each.originals}
+        how = {name: each.how for each in model.nodes for name in each.originals}
         for layer, kind in drawn.items():
             assert how[layer].split()[0] == words.get(kind, "INT8")
         assert np.isfinite(model.network()(x)["y"]).all()
@@ -280,14 +279,14 @@ def test_layers_turn_back_until_a_bound_is_reached(calibration: pq.onnx.Calibrat
 def test_all_layers_turned_back_are_the_float_model(exact: pq.onnx.Calibration) -> None:
     (x,) = whole_batches(1, seed=9)
     model = exact.with_floats(exact.layers).model()
-    assert {each.how.split()[0] for each in model.graph.nodes} == {"FP32", "floats"}
+    assert {each.how.split()[0] for each in model.nodes} == {"FP32", "floats"}
     assert np.array_equal(model.run({"x": x})["y"], in_float(blocks(is_exact=True), x))
     assert np.array_equal(model.network()(x)["y"], in_float(blocks(is_exact=True), x))
 
 
 def test_layers_turned_back_read_floats_with_all_that_follows(exact: pq.onnx.Calibration) -> None:
     model = exact.with_floats(["conv2"]).model()
-    how = {name: each.how for each in model.graph.nodes for name in each.originals}
+    how = {name: each.how for each in model.nodes for name in each.originals}
     assert how["conv2"] == how["add"] == how["relu2"] == "FP32 convolution"
     assert how["conv1"] == how["conv3"] == "INT8 convolution"
     (x,) = whole_batches(1, seed=9)
@@ -301,11 +300,11 @@ def test_layers_turned_back_read_floats_with_all_that_follows(exact: pq.onnx.Cal
 def test_layers_in_floats_read_each_other_without_codes(exact: pq.onnx.Calibration) -> None:
     """Codes of r2 are for the Concat alone."""
     model = exact.with_floats(["conv2", "conv3"]).model()
-    reads = {name: each.inputs for each in model.graph.nodes for name in each.originals}
+    reads = {name: each.inputs for each in model.nodes for name in each.originals}
     assert reads["conv3"] == ("r2",)
     assert reads["concat"] == ("c3:codes", "r2:codes")
     # Nor does what adds or moves floats, if nobody reads codes of it.
-    nodes = exact.with_floats(["conv1", "conv2", "conv3", "deconv"]).model().graph.nodes
+    nodes = exact.with_floats(["conv1", "conv2", "conv3", "deconv"]).model().nodes
     assert {each.how for each in nodes} == {
         *("FP32 convolution", "FP32 deconvolution", "floats", "quantizer"),
         *("codes computed", "codes moved", "INT8 inner_product"),
@@ -343,7 +342,7 @@ def test_bf16_becomes_f32_and_says_so_where_no_instructions_are(level: str) -> N
 
 def test_summary_says_what_each_node_loses(exact: pq.onnx.Calibration) -> None:
     tuned = exact.with_floats(["conv3"])
-    nodes = tuned.model().graph.nodes
+    nodes = tuned.model().nodes
     head, *lines = tuned.summary().splitlines()
     assert head.split() == ["nodes", "how", "runs", "implementation", "exactness", "SQNR", "dB"]
     assert lines[len(nodes) :] == ["conv3: f32, as asked for"]

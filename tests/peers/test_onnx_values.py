@@ -78,6 +78,6 @@ def test_stacked_weights_say_why_they_are_no_layer(tmp_path: Path) -> None:
     nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
     written(before, nodes, (2, 8, 8), [onnx.numpy_helper.from_array(wei, "w")])
     quantization.quantize_dynamic(str(before), str(path), per_channel=True)
-    report = pq.onnx.fuse(pq.onnx.load(path)).report()
+    report = pq.onnx.Model(pq.onnx.load(path)).report()
     assert "MatMulInteger" in report
     assert "weights of" in report

@@ -97,7 +97,7 @@ def test_open_lengths_stay_open_in_int8(form: str, tmp_path: Path) -> None:
     larger = [{"x": np.concatenate([each["x"]] * 3)} for each in batches]
     for x in (*batches, *larger):  # a range holds what it came from
         real, result = theirs(proto, x), own.run(x)["y"]
-        hows = [node.how for node in own.bound().graph.nodes if node.how.startswith("INT8")]
+        hows = [node.how for node in own.nodes if node.how.startswith("INT8")]
         assert hows == ["INT8 convolution", "INT8 convolution", "INT8 inner_product"]
         assert np.linalg.norm(result - real) < 0.05 * np.linalg.norm(real)
         np.testing.assert_array_equal(again.run(x)["y"], result)
@@ -145,7 +145,7 @@ def test_a_head_as_the_exporter_of_torch_writes_it(is_optimized: bool) -> None:
     known = {"k": floats(4, 3, 3, 3), "w": floats(10, 64), "b": floats(10)}
     proto, x = model(nodes, {"x": ["batch", 3, 8, 8]}, known, opset=20), floats(2, 3, 8, 8)
     found = pq.calibrate(pq.onnx.load(proto), [x])
-    assert [node.how for node in found.model().bound({"x": x.shape}).graph.nodes] == [
+    assert [node.how for node in found.model().bound({"x": x.shape}).nodes] == [
         *("quantizer", "INT8 convolution", "codes moved", "codes moved", "INT8 inner_product")
     ]
     (result,) = found.network(x).values()
@@ -184,7 +184,7 @@ def test_a_model_of_float16_is_int8_in_between() -> None:
     codes = own.run(x)["y"]
     assert codes.dtype == np.float16
     assert np.linalg.norm(codes - wanted) < 0.05 * np.linalg.norm(wanted)
-    assert [n.how for n in own.bound().graph.nodes if "conv" in n.how] == ["INT8 convolution"]
+    assert [n.how for n in own.nodes if "conv" in n.how] == ["INT8 convolution"]
 
 
 def test_a_model_of_bfloat16_is_read() -> None:
@@ -218,7 +218,7 @@ def test_what_the_default_exporter_of_torch_writes_is_int8() -> None:
     for x in batches:
         real, result = theirs(proto, {"x": x}), own.run({"x": x})["y"]
         assert np.linalg.norm(result - real) < 0.05 * np.linalg.norm(real)
-    hows = [node.how for node in own.bound().graph.nodes]
+    hows = [node.how for node in own.nodes]
     moved = ["codes moved"] * 2
     assert hows == ["quantizer", "INT8 convolution", *moved, "INT8 inner_product"]
     assert len(own.network().nodes) == 5

@@ -18,7 +18,7 @@ import onnxruntime
 import pyonednn_q as pq
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph
-from pyonednn_q.onnx.fused_node import FusedGraph
+from pyonednn_q.onnx.fused_node import fused_nodes
 from support.peers.packaged_models import MODELS, arrays_for, path_of
 
 # Float32 sums of thousands of terms in other orders, through a hundred layers.
@@ -117,19 +117,19 @@ def test_what_onnxruntime_quantized_runs_near_it() -> None:
         (ours,), (theirs,) = own.run(inputs).values(), session.run(None, inputs)
         assert ours.shape == theirs.shape
         assert np.linalg.norm(ours - theirs) < 0.02 * np.linalg.norm(theirs)
-        nodes = own.bound().graph.nodes
+        nodes = own.nodes
         layers = [node for node in nodes if any(part.row.form == "integer" for part in node.parts)]
         assert {node.how for node in layers} == {"INT8 convolution", "INT8 matmul"}
         assert "INT8 lstm" in {node.how for node in nodes}
     assert own.network().inputs == tuple(graph.inputs)
 
 
-def products(graph: FusedGraph) -> Counter[str]:
+def products(graph: Graph) -> Counter[str]:
     """Return products with constant weights by how the layer runs."""
     counts: Counter[str] = Counter()
-    for node in graph.nodes:
+    for node in fused_nodes(graph):
         for part in node.parts:
-            wei = _weights(node.operator, graph, part.input(1))
+            wei = _weights(node.runs, graph, part.input(1))
             dims = graph.tensors[node.output].dims
             if part.row.layer and wei is not None and dims is not None:
                 channels = wei.shape[-1 if part.row is kinds.MATMUL else 0]
@@ -137,6 +137,6 @@ def products(graph: FusedGraph) -> Counter[str]:
     return counts
 
 
-def _weights(operator: Any, graph: FusedGraph, name: str) -> Any:
+def _weights(operator: Any, graph: Graph, name: str) -> Any:
     own = getattr(operator, "weights", None)
     return graph.constants.get(name) if own is None else own.values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import helper, numpy_helper  # noqa: E402
 
-from pyonednn_q.onnx.passes import PASSES, Change, prepared, traced  # noqa: E402
+from pyonednn_q.graph.change import Change, traced  # noqa: E402
+from pyonednn_q.onnx.passes import prepared  # noqa: E402
 
 
 def model() -> Any:
@@ -44,14 +46,15 @@ def model() -> Any:
 
 
 def test_every_pass_says_what_it_promises() -> None:
-    for each in PASSES:
+    for each in {each for passes in pq.onnx.PASSES.values() for each in passes}:
         first, _, rest = (each.__doc__ or "").partition("\n")
         assert first.endswith("."), each.__name__
         assert "Parameters" in rest
 
 
 def test_a_trace_names_what_nodes_became() -> None:
-    graph, changes = prepared(pq.onnx.load(model()))
+    graph = prepared(pq.onnx.load(model()))
+    changes = graph.changes
     assert [node.name for node in graph.nodes] == ["conv", "reshape", "dense"]
     gone = {name: (each.before, each.after) for each in changes for name in each.originals}
     assert gone == {
@@ -63,7 +66,8 @@ def test_a_trace_names_what_nodes_became() -> None:
     }
     text = traced(changes)
     assert "  drop: Dropout -> nothing that runs" in text
-    assert prepared(graph) == (graph, ())
+    again = prepared(graph)
+    assert (again, again.changes) == (graph, graph.changes)
 
 
 def test_a_node_of_codes_is_told_with_its_quantizers() -> None:
@@ -82,7 +86,7 @@ def test_a_node_of_codes_is_told_with_its_quantizers() -> None:
     constants = [numpy_helper.from_array(np.asarray(each), name) for name, each in arrays.items()]
     made = helper.make_model(helper.make_graph([node], "g", *ends, constants))
     fused = pq.onnx.fuse(pq.onnx.load(made))
-    (change,) = fused.changes
+    change, *_, layer = fused.changes
     assert isinstance(change, Change)
     assert change.originals == ("product",)
     assert change.before == ("QLinearMatMul",)
@@ -92,6 +96,32 @@ def test_a_node_of_codes_is_told_with_its_quantizers() -> None:
         "MatMul",
         "QuantizeLinear",
     ]
+    assert (layer.by, layer.originals, layer.after) == ("with_calls", ("product",), ("MatMul",))
+
+
+def test_what_fuse_makes_is_a_graph() -> None:
+    fused = pq.onnx.fuse(pq.onnx.load(model()), exact_rounding=True)
+    assert type(fused) is pq.graph.Graph
+    assert fused.options["exact_rounding"]
+    assert "dense" in str(fused)
+    assert fused._repr_html_().count("<svg") == 1
+    again = pickle.loads(pickle.dumps(fused))
+    x = np.random.default_rng(1).normal(0, 1, (2, 3, 8, 8)).astype("f4")
+    results = [pq.onnx.Model(each)(x) for each in (fused, again, pq.onnx.load(model()))]
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+    with pytest.raises(pq.ArgumentError, match="nodes that run"):
+        fused.to_json()
+
+
+def test_tensors_between_nodes_have_open_lengths() -> None:
+    proto = model()
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    graph = pq.onnx.load(proto)
+    assert graph.tensors[graph.nodes[0].outputs[0]].lengths[0] == "n"
+    assert "float32[n, " in str(graph).partition("node")[2]
+    data = pq.onnx.load(proto, dims={"n": 2})
+    assert data.tensors[data.nodes[0].outputs[0]].lengths == ()
 
 
 def test_a_calibration_says_why_tensors_become_codes() -> None:

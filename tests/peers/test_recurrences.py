@@ -74,7 +74,7 @@ def test_drawn_ones_are_what_onnxruntime_computes(seed: int) -> None:
         **after,
     )
     ready = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model)))
-    (node,) = ready.graph.nodes
+    (node,) = ready.nodes
     assert not [each for each in ready.network().nodes if isinstance(each.runs, PythonCall)]
     results = ready.run(feeds)
     for ours, want in zip(results.values(), theirs(model, feeds), strict=True):

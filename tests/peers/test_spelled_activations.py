@@ -94,9 +94,9 @@ def test_it_is_a_step_of_the_layer_before(name: str) -> None:
     lines, alg = SPELLED[name]
     proto, x = model(lines), batch()
     found = pq.calibrate(pq.onnx.load(proto), [x])
-    nodes: dict[str, Any] = {node.name: node for node in found.model().graph.nodes}
+    nodes: dict[str, Any] = {node.name: node for node in found.model().nodes}
     assert [node.how for node in nodes.values()].count("INT8 convolution") == 2
-    (step,) = nodes["first"].operator.settings.post.steps
+    (step,) = nodes["first"].runs.settings.post.steps
     assert step.alg == alg
     assert {line[2] for line in lines} <= set(nodes["first"].originals)
     run_on = ["CPUExecutionProvider"]
@@ -114,7 +114,7 @@ def test_it_is_a_step_of_the_layer_before(name: str) -> None:
 def test_other_constants_are_another_function(changed: dict[str, float]) -> None:
     lines, _ = SPELLED["hardswish, divided last"]
     found = pq.calibrate(pq.onnx.load(model(lines, {**NUMBERS, **changed})), [batch()])
-    first = {node.name: node for node in found.model().graph.nodes}["first"]
+    first = {node.name: node for node in found.model().nodes}["first"]
     assert first.originals == ("first",)
 
 
@@ -123,5 +123,5 @@ def test_a_tensor_that_others_read_stays() -> None:
     proto = model(lines)
     proto.graph.output.append(helper.make_tensor_value_info("c", 1, [2, 8, 6, 6]))
     found = pq.calibrate(pq.onnx.load(proto), [batch()])
-    first = {node.name: node for node in found.model().graph.nodes}["first"]
+    first = {node.name: node for node in found.model().nodes}["first"]
     assert first.originals == ("first",)

@@ -47,7 +47,7 @@ def test_codes_go_through(used: str, tmp_path: Path) -> None:
     samples = [rng.normal(0, 1, (3, 12)).astype(np.float32) for _ in range(3)]
     found = pq.calibrate(pq.onnx.load(model(used)), samples)
     own = found.model()
-    how = {part.name: node.how for node in own.graph.nodes for part in node.parts}
+    how = {part.name: node.how for node in own.nodes for part in node.parts}
     assert how["split"] == "codes moved"
     assert {how[name] for name in ("first", *used)} == {"INT8 matmul"}
     assert own.graph.tensors["r:codes"].qparams == own.graph.tensors[f"{used[-1]}:codes"].qparams

@@ -73,7 +73,7 @@ def test_all_layers_are_int8_in_one_call(name: str, tmp_path: Path) -> None:
     batch = small.draw(5)
     right = result(model, batch)
     codes = ours(quantized, batch)
-    parts = {part.name: node for node in quantized.bound().graph.nodes for part in node.parts}
+    parts = {part.name: node for node in quantized.nodes for part in node.parts}
     assert {parts[layer].how.partition(" ")[0] for layer in found.layers} == {"INT8"}
     # A code of 256 is off by a 15th of a percent of its range: 40 dB and more, once.
     assert 10 * np.log10(np.square(right).mean() / np.square(codes - right).mean()) > 30

@@ -114,7 +114,7 @@ def running(graph: Any, batch: Any) -> tuple[Any, list[str]]:
     """Return a model's first result, and what its layers of constant weights run as."""
     model = pq.load(graph)
     results = model(batch)
-    ways = [node.how.partition(" ")[0] for node in model.bound().graph.nodes]
+    ways = [node.how.partition(" ")[0] for node in model.nodes]
     first = next(iter(results.values())) if isinstance(results, dict) else results
     return first, [way for way in ways if way in {"INT8", "FP32"}]
 
@@ -244,7 +244,7 @@ def test_what_stands_between_layers(between: Callable[[Any], Any], wanted: list[
     loaded = pq.load(pq.torch.load(converted, x))
     largest = called(model, x).abs().max()
     assert np.abs(loaded(x) - called(converted, x).numpy()).max() < largest / 128
-    assert [node.how for node in loaded.bound().graph.nodes] == ["quantizer", *wanted]
+    assert [node.how for node in loaded.nodes] == ["quantizer", *wanted]
 
 
 def test_what_moves_codes_has_one_observer() -> None:

@@ -81,7 +81,7 @@ def test_every_activation_is_torchs_and_joins_its_layer(activation: str) -> None
     same(model, images)
     quantized = pq.torch.quantize(model, [images]).model()
     quantized(images)
-    assert [node.how for node in quantized.bound().graph.nodes] == [
+    assert [node.how for node in quantized.nodes] == [
         "quantizer",
         "INT8 inner_product",
     ]
@@ -125,5 +125,5 @@ def test_torch_and_operators_in_sequence_make_one_graph() -> None:
     models = [each.model() for each in found]
     got, want = (each(images.numpy()) for each in models)
     np.testing.assert_array_equal(got, want, strict=True)
-    hows = [[node.how for node in each.bound().graph.nodes] for each in models]
+    hows = [[node.how for node in each.nodes] for each in models]
     assert hows[0] == hows[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,10 @@ import numpy as np
 from pyonednn_q.argument import instance, integers, items, named
 from pyonednn_q.dtypes import numpy_type
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.graph.change import Change
 from pyonednn_q.graph.drawing import Box, figure
 from pyonednn_q.graph.edges import check_no_circle
+from pyonednn_q.graph.frozen import Restored, equal, read_only, reduced
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shortened, shown
@@ -25,7 +27,7 @@ from pyonednn_q.tables import Column, Table
 if TYPE_CHECKING:
     from pyonednn_q.graph.kind import Kind
 
-__all__ = ["Graph", "GraphNode", "Value", "reduced"]
+__all__ = ["Dims", "Graph", "GraphNode", "Value"]
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -48,11 +50,15 @@ class Value:
         None where they are not known beforehand.
     qparams : QParams or None
         What its codes mean, where that is known.
+    lengths : tuple of (int or str)
+        Dims of which some are open: there a symbol, or an empty text. Empty where all are known, or
+        not even their number is.
     """
 
     dtype: str
     dims: Dims | None
     qparams: QParams | None = None
+    lengths: tuple[int | str, ...] = ()
 
     def __post_init__(self) -> None:
         instance("dtype", self.dtype, str)
@@ -60,28 +66,13 @@ class Value:
             object.__setattr__(self, "dims", integers("dims", self.dims))
         if self.qparams is not None:
             instance("qparams", self.qparams, QParams)
+        if self.dims is not None and self.lengths:
+            raise ArgumentError("lengths", shown(self.lengths), f"none, beside dims {self.dims}")
 
     def __str__(self) -> str:
-        return f"{self.dtype}{list(self.dims) if self.dims is not None else '[?]'}"
-
-
-Restored = tuple[Callable[..., Any], tuple[Any, ...]]
-
-
-def reduced(value: Any) -> Restored:  # noqa: ANN401 - any dataclass
-    """Return what pickle and copy make a frozen dataclass of again, its mappings read-only."""
-    known = [getattr(value, each.name) for each in fields(value)]
-    plain = [dict(each) if isinstance(each, MappingProxyType) else each for each in known]
-    return _restored, (type(value), plain)
-
-
-def _restored(kind: Callable[..., Any], known: list[Any]) -> Any:  # noqa: ANN401
-    for each in known:
-        if isinstance(each, dict):
-            for array in each.values():
-                if isinstance(array, np.ndarray):
-                    array.setflags(write=False)
-    return kind(*(MappingProxyType(each) if isinstance(each, dict) else each for each in known))
+        known = self.lengths if self.dims is None else self.dims
+        text = ", ".join(str(each) or "?" for each in known)
+        return f"{self.dtype}[{text if text or self.dims is not None else '?'}]"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -118,7 +109,7 @@ class GraphNode:
         for name in ("inputs", "outputs", "originals"):
             object.__setattr__(self, name, items(name, getattr(self, name), str))
         attributes = named("attributes", self.attributes, object)
-        fixed = {name: _fixed(each) for name, each in attributes.items()}
+        fixed = {name: read_only(each) for name, each in attributes.items()}
         object.__setattr__(self, "attributes", MappingProxyType(fixed))
 
     def input(self, index: int) -> str:
@@ -136,7 +127,7 @@ class GraphNode:
         return kind_of(self.kind)
 
     def __eq__(self, other: object) -> bool:
-        return _equal(self, other)
+        return equal(self, other)
 
     def __hash__(self) -> int:
         return hash((self.name, self.operator, self.domain, self.inputs, self.outputs))
@@ -169,8 +160,10 @@ class Graph:
         Versions by domain.
     tensors : mapping of str to Value
         Type and dims of every tensor whose type could be inferred.
-    symbols : mapping of str to tuple of (int or str)
-        Dims of inputs that have none, with a symbol, or an empty text, for lengths that are open.
+    options : mapping
+        What `onnx.fuse` is told of it, by name: see there.
+    changes : tuple of Change
+        What passes made of the nodes of the model before. Graphs are equal without it.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -179,14 +172,16 @@ class Graph:
     outputs: Mapping[str, Value]
     opsets: Mapping[str, int]
     tensors: Mapping[str, Value]
-    symbols: Mapping[str, tuple[int | str, ...]] = field(default_factory=lambda: _NONE)
+    options: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    changes: tuple[Change, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", items("nodes", self.nodes, GraphNode))
         kinds = {"constants": np.ndarray, "inputs": Value, "outputs": Value, "tensors": Value}
-        for name, kind in {**kinds, "opsets": int, "symbols": tuple}.items():
+        object.__setattr__(self, "changes", items("changes", self.changes, Change))
+        for name, kind in {**kinds, "opsets": int, "options": object}.items():
             known = named(name, getattr(self, name), kind)
-            fixed = {key: _fixed(each) for key, each in known.items()}
+            fixed = {key: read_only(each) for key, each in known.items()}
             object.__setattr__(self, name, MappingProxyType(fixed))
         check_no_circle([(each.name, each.inputs, each.outputs) for each in self.nodes])
 
@@ -195,13 +190,26 @@ class Graph:
         """The version of ONNX's own operators."""
         return self.opsets.get("", 1)
 
+    @property
+    def symbols(self) -> Mapping[str, tuple[int | str, ...]]:
+        """Inputs of open lengths: `Value.lengths` of each."""
+        return {name: each.lengths for name, each in self.inputs.items() if each.lengths}
+
     def dims(self, name: str) -> Dims | None:
         """Return the dims of a tensor, if they are known."""
         info = self.tensors.get(name)
         return None if info is None else info.dims
 
     def to_json(self) -> str:
-        """Return all of it as JSON, arrays as base64."""
+        """Return all of it but `changes` as JSON, arrays as base64.
+
+        Raises
+        ------
+        ArgumentError
+            Nodes that something of ours runs, as `onnx.fuse` makes: pickle keeps those.
+        """
+        if any(type(node) is not GraphNode for node in self.nodes):
+            raise ArgumentError("graph", "nodes that run", "the graph before fuse, or pickle")
         parts = {
             _HEAD: _VERSION,
             "nodes": [_of_node(node) for node in self.nodes],
@@ -210,7 +218,9 @@ class Graph:
             "outputs": _of_values(self.outputs),
             "opsets": dict(self.opsets),
             "tensors": _of_values(self.tensors),
-            "symbols": dict(self.symbols),
+            "options": {
+                n: dict(v) if isinstance(v, Mapping) else v for n, v in self.options.items()
+            },
         }
         return json.dumps(parts, allow_nan=False)
 
@@ -236,7 +246,7 @@ class Graph:
                 outputs=_values(parts["outputs"]),
                 opsets=MappingProxyType({str(k): int(v) for k, v in parts["opsets"].items()}),
                 tensors=_values(parts["tensors"]),
-                symbols={name: tuple(each) for name, each in parts.get("symbols", {}).items()},
+                options=parts.get("options", {}),
             )
         except ArgumentError:
             raise
@@ -245,7 +255,7 @@ class Graph:
             raise ArgumentError("text", got, "what Graph.to_json wrote") from None
 
     def __eq__(self, other: object) -> bool:
-        return _equal(self, other)
+        return equal(self, other)
 
     def __hash__(self) -> int:
         return hash((self.nodes, *self.inputs, *self.outputs))
@@ -256,7 +266,7 @@ class Graph:
     def __repr__(self) -> str:
         parts = f"{len(self.nodes)} nodes, {len(self.constants)} constants, opset {self.opset}"
         ends = (
-            ", ".join(f"{name}: {self._sized(name, info)}" for name, info in each.items())
+            ", ".join(f"{name}: {info}" for name, info in each.items())
             for each in (self.inputs, self.outputs)
         )
         return f"<Graph {parts}; {' -> '.join(ends)}>"
@@ -273,10 +283,6 @@ class Graph:
         ]
         columns = [Column(name) for name in ("node", "operator", "reads", "makes")]
         return f"{repr(self)[1:-1]}\n{Table(columns, rows).text()}"
-
-    def _sized(self, name: str, info: Value) -> str:
-        known = ", ".join(str(each) or "?" for each in self.symbols.get(name, ()))
-        return str(info).replace("?", known or "?")
 
     def _described(self, name: str) -> str:
         known = self.tensors.get(name, self.outputs.get(name))
@@ -299,33 +305,6 @@ class Graph:
         return figure(boxes, note)
 
 
-def _fixed(value: Any) -> Any:  # noqa: ANN401
-    """Return a value that nobody can write: arrays that can be written are copied."""
-    if isinstance(value, np.ndarray) and value.flags.writeable:
-        value = value.copy()
-        value.setflags(write=False)
-    return value
-
-
-def _equal(one: Any, other: Any) -> bool:  # noqa: ANN401 - a dataclass of this file
-    if type(one) is not type(other):
-        return False
-    pairs = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
-    return all(_same(*pair) for pair in pairs)
-
-
-def _same(one: Any, other: Any) -> bool:  # noqa: ANN401
-    """Tell whether two values are equal, element by element; not-a-number equals itself."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return list(one) == list(other) and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        is_alike = type(one) is type(other) and one.dtype == other.dtype
-        return is_alike and one.shape == other.shape and one.tobytes() == other.tobytes()
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other) or (one != one and other != other)  # noqa: PLR0124
-
-
 def _of_node(node: GraphNode) -> dict[str, Any]:
     parts = {each.name: getattr(node, each.name) for each in fields(node)}
     return {**parts, "attributes": _encoded(node.attributes)}
@@ -346,6 +325,7 @@ def _of_values(values: Mapping[str, Value]) -> dict[str, Any]:
             value.dtype,
             value.dims,
             None if value.qparams is None else _of_qparams(value.qparams),
+            value.lengths,
         ]
         for name, value in values.items()
     }
@@ -358,10 +338,10 @@ def _of_qparams(q: QParams) -> list[Any]:
 
 def _values(parts: dict[str, Any]) -> Mapping[str, Value]:
     known = {}
-    for name, (dtype, dims, qparams) in parts.items():
+    for name, (dtype, dims, qparams, lengths) in parts.items():
         numbers = None if dims is None else tuple(map(int, dims))
         q = None if qparams is None else QParams(*qparams)
-        known[name] = Value(str(dtype), numbers, q)
+        known[name] = Value(str(dtype), numbers, q, tuple(lengths))
     return MappingProxyType(known)
 
 

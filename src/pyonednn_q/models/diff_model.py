@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     file = read(options.model, options, arrays, as_written=True)
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
     outputs = file.model.run(inputs)
-    nodes = file.model.graph.nodes
+    nodes = file.model.nodes
     wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}
     theirs = onnxruntime_values(file.graph, inputs, wanted)
     node_differences = list(differences(file.model, inputs, theirs))

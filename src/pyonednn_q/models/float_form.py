@@ -46,7 +46,7 @@ def float_form(graph: Graph) -> Graph:
     UnsupportedError
         An operator on codes whose float operator is not known.
     """
-    form = _FloatForm(with_real_weights(prepared(graph)[0]))
+    form = _FloatForm(with_real_weights(prepared(graph)))
     return form.result()
 
 

@@ -28,7 +28,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyonednn_q.onnx.fused_node import FusedGraph
 
 __all__ = ["LoadedModel", "load"]
 
@@ -100,7 +99,7 @@ class LoadedModel(Model):
     ----------
     source : Graph
         As it was read.
-    graph : FusedGraph
+    graph : Graph
         What runs of it.
     path : Path
         Its file, or a name for reports.
@@ -118,7 +117,7 @@ class LoadedModel(Model):
     def __init__(
         self,
         source: Graph,
-        graph: FusedGraph,
+        graph: Graph,
         path: Path = _NAMELESS,
         options: Mapping[str, Any] = _NONE,
     ) -> None:

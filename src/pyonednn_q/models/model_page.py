@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyonednn_q.argument import instance
 from pyonednn_q.graph.drawing import Box, drawing
 from pyonednn_q.models.model_report import ModelReport
+from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.tables import html_page
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _all(report: ModelReport) -> Iterator[tuple[Box, str]]:
             Box("input", name, "end", f"{name}: {info}", ()),
             _section(name, [("input", str(info))]),
         )
-    for node, each in zip(graph.nodes, report.nodes, strict=True):
+    for node, each in zip(fused_nodes(graph), report.nodes, strict=True):
         reads = tuple(makers[name] for name in node.reads if name in makers)
         makers.update((name, count) for name in node.outputs if name)
         count += 1

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.bench.progress import Progress
+from pyonednn_q.graph.change import traced
+from pyonednn_q.graph.graph import Graph
 from pyonednn_q.models.node_report import NodeReport, of_nodes
 from pyonednn_q.native import runtime
-from pyonednn_q.onnx.fused_node import FusedGraph
-from pyonednn_q.onnx.passes import traced
 from pyonednn_q.shown import printable, shortened
 from pyonednn_q.tables import Column, Table
 
@@ -34,7 +34,7 @@ class ModelReport:
         Its file's name.
     summary : str
         How many nodes and tensors it has, and its ends.
-    graph : FusedGraph
+    graph : Graph
         What runs.
     nodes : tuple of NodeReport
         Report of each node of that.
@@ -42,7 +42,7 @@ class ModelReport:
 
     title: str
     summary: str
-    graph: FusedGraph
+    graph: Graph
     nodes: tuple[NodeReport, ...]
 
     @classmethod

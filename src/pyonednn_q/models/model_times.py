@@ -26,12 +26,13 @@ from pyonednn_q.models.timed_form import TimedForm, node_samples, peer_calls
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, interleaved, looped
 from pyonednn_q.onnx.float_model import float_model
+from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
     from pyonednn_q.models.model_file import ModelFile
-    from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+    from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.graph.graph import Graph
 
 __all__ = ["AT_ONCE", "WHOLE", "ModelTimes", "NodeTime", "measure"]
@@ -170,7 +171,7 @@ def measure(
             float(np.median(samples[first.dtype].get(node.output, [0.0]))),  # 0: a view
             node.output in pythonic,
         )
-        for node in first.graph.nodes
+        for node in fused_nodes(first.graph)
     )
     compiled = first.compiled
     memory = (
@@ -285,9 +286,9 @@ def _layers(
     first = forms[0]
     likes = {} if len(forms) < 2 else _by_original(forms[1].graph)
     rows = []
-    for node in first.graph.nodes:
+    for node in fused_nodes(first.graph):
         own = samples[first.dtype].get(node.output)
-        if not isinstance(node.operator, Operator) or own is None:
+        if not isinstance(node.runs, Operator) or own is None:
             continue
         rows.append(_layer_row(node, node.name, first.graph, own, file, threads))
         like = next((likes[name] for name in _layer_names(node) if name in likes), None)
@@ -303,23 +304,23 @@ def _layer_names(node: FusedNode) -> tuple[str, ...]:
     return tuple(name for part in node.parts if part.row.multiplies for name in part.originals)
 
 
-def _by_original(graph: FusedGraph) -> dict[str, FusedNode]:
-    layers = [node for node in graph.nodes if isinstance(node.operator, Operator)]
+def _by_original(graph: Graph) -> dict[str, FusedNode]:
+    layers = [node for node in fused_nodes(graph) if isinstance(node.runs, Operator)]
     return {name: node for node in layers for name in _layer_names(node)}
 
 
 def _layer_row(
     node: FusedNode,
     name: str,
-    graph: FusedGraph,
+    graph: Graph,
     samples: Sequence[float],
     file: ModelFile,
     threads: int,
 ) -> Row:
-    assert isinstance(node.operator, Operator)
+    assert isinstance(node.runs, Operator)
     info = graph.tensors[node.inputs[0]]
     assert info.dims is not None
-    planned = node.operator.prepare(info.dims)
+    planned = node.runs.prepare(info.dims)
     problem = planned.form.asked
     src, wei, dst = problem.src, problem.wei, problem.dst
     precision = Precision(src.dtype, wei.dtype, planned.dst.dtype)
@@ -338,7 +339,7 @@ def _layer_row(
     )
 
 
-def _nbytes(graph: FusedGraph, name: str) -> int:
+def _nbytes(graph: Graph, name: str) -> int:
     info = graph.tensors.get(name)
     if info is None or info.dims is None:
         return 0

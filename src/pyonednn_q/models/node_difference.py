@@ -103,7 +103,7 @@ def differences(
         The inputs of both, and the other runtime's tensors.
     """
     values = {**model.graph.constants, **inputs, **theirs}
-    for node, call in zip(model.graph.nodes, model.calls, strict=True):
+    for node, call in zip(model.nodes, model.calls, strict=True):
         if any(name not in values for name in node.reads) or node.output not in theirs:
             continue
         ours = call(values)
@@ -168,12 +168,12 @@ def _told(
     if ours.dtype.kind == "f":
         return _of_floats(node, name, (ours, theirs), steps, values, opsets)
     known = ""
-    if isinstance(node.operator, Operator):
-        arithmetic, known = _of_layer(node, node.operator, theirs, values)
+    if isinstance(node.runs, Operator):
+        arithmetic, known = _of_layer(node, node.runs, theirs, values)
         if arithmetic:
             return arithmetic, known, 0
-    if isinstance(node.operator, CodeOperation):
-        for dialect, words in _dialects(node, node.operator, theirs, values, opsets):
+    if isinstance(node.runs, CodeOperation):
+        for dialect, words in _dialects(node, node.runs, theirs, values, opsets):
             return dialect, words, 0
     allowed = by_ties(node, values, opsets)
     near = steps <= (0.0 if allowed is None else allowed)
@@ -225,7 +225,7 @@ def _of_layer(
     """Return the arithmetic that gives all codes of a layer, or what is known of them."""
     operands: dict[str, Any] = {leaf: values[name] for leaf, name in node.operands.items()}
     try:
-        why = explain_difference(operator, values[node.inputs[0]], theirs, **operands)
+        why = explain_difference(operator, values[node.srcs[0]], theirs, **operands)
     except Error as error:  # dynamic sources, weights of floats, results that are no codes
         return "", f"no arithmetic was tried: {shown(str(error))}"
     if why.is_explained:
@@ -251,7 +251,7 @@ def _dialects(
         if int(what.attributes.get("axis", 1)) % theirs.ndim != theirs.ndim - 1:
             return
         what = replace(what, attributes={"axis": -1})
-    srcs = [values[each] for each in node.inputs]
+    srcs = [values[each] for each in node.srcs]
     table = emulate.ARITHMETIC[name]
     for dialect in sorted(table, key=lambda each: not each.startswith("onnxruntime")):
         try:

@@ -12,14 +12,16 @@ from pyonednn_q.errors import Error
 from pyonednn_q.faults import guards
 from pyonednn_q.graph import kinds
 from pyonednn_q.native.creation import creations
+from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.isa import ISA_ORDER
 from pyonednn_q.qparams import QParams
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.graph.graph import Graph
     from pyonednn_q.native.creation import Creation
-    from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+    from pyonednn_q.onnx.fused_node import FusedNode
     from pyonednn_q.ops.planned import Planned
 
 __all__ = ["NodeReport", "SaturationAt", "TensorText", "of_nodes"]
@@ -123,10 +125,10 @@ class NodeReport:
 
     @classmethod
     def of(
-        cls, node: FusedNode, graph: FusedGraph, planned: Planned | None, creation: Creation | None
+        cls, node: FusedNode, graph: Graph, planned: Planned | None, creation: Creation | None
     ) -> NodeReport:
         """Tell a node; of a layer, also what is planned for it and what the library logged."""
-        operator = node.operator
+        operator = node.runs
         told: dict[str, Any] = {}
         if isinstance(operator, Operator) and planned is not None:
             told = _of_layer(operator, planned, creation)
@@ -194,28 +196,28 @@ def _operators(node: FusedNode) -> tuple[str, ...]:
     return own or (node.parts[-1].kind,)
 
 
-def of_nodes(graph: FusedGraph) -> Iterator[NodeReport]:
+def of_nodes(graph: Graph) -> Iterator[NodeReport]:
     """Yield what there is to tell of each node, once the library was asked what it refused.
 
     It is asked in another process, of all layers at once.
     """
-    layers = {node.output: _planned(node, graph) for node in graph.nodes}
+    layers = {node.output: _planned(node, graph) for node in fused_nodes(graph)}
     questions = {
         name: (layer.primitive.problem, layer.primitive.attr, layer.primitive.impl)
         for name, layer in layers.items()
         if layer is not None and layer.primitive.kind != "none"
     }
     by_output = dict(zip(questions, creations(list(questions.values())), strict=True))
-    for node in graph.nodes:
+    for node in fused_nodes(graph):
         yield NodeReport.of(node, graph, layers[node.output], by_output.get(node.output))
 
 
-def _planned(node: FusedNode, graph: FusedGraph) -> Planned | None:
-    if not isinstance(node.operator, Operator):
+def _planned(node: FusedNode, graph: Graph) -> Planned | None:
+    if not isinstance(node.runs, Operator):
         return None
     info = graph.tensors[node.inputs[0]]
     assert info.dims is not None  # else it would not be a layer
-    return node.operator.prepare(info.dims)
+    return node.runs.prepare(info.dims)
 
 
 def _of_layer(operator: Operator, planned: Planned, creation: Creation | None) -> dict[str, Any]:
@@ -260,7 +262,7 @@ def _saturation(operator: Operator, planned: Planned) -> tuple[SaturationAt, ...
     return tuple(rows)
 
 
-def _tensor(name: str, graph: FusedGraph) -> TensorText:
+def _tensor(name: str, graph: Graph) -> TensorText:
     info = graph.tensors.get(name)
     if info is None and name in graph.constants:
         array = graph.constants[name]

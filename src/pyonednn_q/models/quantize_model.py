@@ -251,7 +251,7 @@ _COLUMNS = ("values", "SQNR dB", "cosine", "largest difference", "same top 1")
 def _floats(calibration: Calibration, model: Model) -> dict[str, str]:
     """Return the layers that run in floats, each with the reason."""
     running = {
-        part.name: node for node in model.bound().graph.nodes for part in node.parts
+        part.name: node for node in model.nodes for part in node.parts
     }  # of the same names as the calibration's
     told = calibration.notes()
     known = {name: told.get(name, "as asked for") for name in calibration.floats}

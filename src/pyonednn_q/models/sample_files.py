@@ -51,7 +51,7 @@ class SampleFiles:
 
     def __init__(self, path: Path, graph: Graph, batch: int | None = None) -> None:
         self._dims: Mapping[str, tuple[int | str, ...]] = {
-            name: graph.symbols.get(name, value.dims or ()) for name, value in graph.inputs.items()
+            name: value.lengths or value.dims or () for name, value in graph.inputs.items()
         }
         self._types = {name: value.dtype for name, value in graph.inputs.items()}
         fixed = {each[0] for each in self._dims.values() if each and isinstance(each[0], int)}

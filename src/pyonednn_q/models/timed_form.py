@@ -12,12 +12,12 @@ from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.models.peer_sessions import ready
 from pyonednn_q.native import Prepared
 from pyonednn_q.network.carrier import spec_of_array
+from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Graph
     from pyonednn_q.network import Compiled, Network
-    from pyonednn_q.onnx.fused_node import FusedGraph
 
 __all__ = ["TimedForm", "node_samples", "peer_calls"]
 
@@ -34,7 +34,7 @@ class TimedForm(NamedTuple):
         As `bench` has it: ``"u8s8u8"`` or ``"f32"``.
     source : Graph
         Its model, for other runtimes.
-    graph : FusedGraph
+    graph : Graph
         What it computes.
     compiled : Compiled
         The same, as one program.
@@ -46,7 +46,7 @@ class TimedForm(NamedTuple):
 
     dtype: str
     source: Graph
-    graph: FusedGraph
+    graph: Graph
     compiled: Compiled
     arrays: list[Array]
     owners: dict[str, str]
@@ -56,7 +56,7 @@ class TimedForm(NamedTuple):
         cls,
         dtype: str,
         source: Graph,
-        graph: FusedGraph,
+        graph: Graph,
         network: Network,
         inputs: Mapping[str, Array],
     ) -> TimedForm:
@@ -64,14 +64,7 @@ class TimedForm(NamedTuple):
         arrays = [inputs[name] for name in network.inputs]
         specs = {name: spec_of_array(inputs[name], name) for name in network.inputs}
         compiled = network.compile(specs)
-        outputs = {name: node.output for node in graph.nodes for name in node.outputs}
-        owners: dict[str, str] = {}
-        waiting: list[str] = []
-        for node in network.nodes:
-            waiting.append(node.dst)
-            if node.dst in outputs:
-                owners |= dict.fromkeys(waiting, outputs[node.dst])
-                waiting = []
+        owners = {step.dst: node.output for node in fused_nodes(graph) for step in node.steps}
         form = cls(dtype, source, graph, compiled, arrays, owners)
         form.call()
         return form

@@ -20,10 +20,12 @@ from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.network_graph import graph_of
+from pyonednn_q.onnx.pipeline import PASSES
 from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.onnx.trace import Call, trace
 
 __all__ = [
+    "PASSES",
     "Calibration",
     "Call",
     "Model",

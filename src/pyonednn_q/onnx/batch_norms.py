@@ -112,7 +112,7 @@ def with_norms_of(
             held.append(batch)
         key, known = bindings.of(inputs)
         if (training := models.get(key)) is None:
-            plain = prepared(known())[0] if is_open(base) else base
+            plain = prepared(known()) if is_open(base) else base
             training = models.add(key, _training(plain, skipped), 0)
             statistics = {**_known(plain, training.moments), **statistics}
         values = training.model.run(inputs) if training.moments else {}

@@ -68,7 +68,7 @@ class SourceMeans:
 def with_biases_corrected(
     graph: Graph, layers: Iterable[GraphNode], quantizers: Quantizers
 ) -> Graph:
-    """Return a float graph whose biases go with weights of codes.
+    """Add to biases what rounding of weights takes from the mean results of layers.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,12 @@ from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.open_quantizers import at_inputs, opened
+from pyonednn_q.onnx.passes import passed
 from pyonednn_q.onnx.quantized_form import (
     QuantizerPlacement,
     codes_name,
     layers_of,
-    quantized_form,
+    with_quantizers,
 )
 from pyonednn_q.quantize.group_search import smallest_group
 from pyonednn_q.quantize.quality import quality
@@ -36,9 +38,11 @@ from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
 
 if TYPE_CHECKING:
     from pyonednn_q.network import Network
-    from pyonednn_q.onnx.fused_node import FusedGraph
     from pyonednn_q.ops.operator import Operator
     from pyonednn_q.qparams import QParams
+
+# What a graph of floats goes through, behind `with_norms_as_layers`.
+PASSES = (with_biases_corrected, with_quantizers, with_dynamic_lstms)
 
 Array = np.ndarray[Any, Any]
 
@@ -97,11 +101,16 @@ class Calibration:
         stay = frozenset(self.floats)
         placement = QuantizerPlacement(self._plain, stay, self.ranges)
         self.changes = placement.changes()
-        known = with_biases_corrected(self._plain, placement.layers, self.quantizers)
-        seen = quantized_form(known, self.ranges, stay, self.quantizers)
-        narrow = {node.name for node in self._lstms} - stay
-        self._seen = with_dynamic_lstms(seen, narrow, self.quantizers.weights)
-        self.graph = opened(self.source, self._plain, self._seen)
+        quantizers, narrow = self.quantizers, {node.name for node in self._lstms} - stay
+        corrected, placed, of_lstms = PASSES
+        passes = (
+            partial(corrected, layers=placement.layers, quantizers=quantizers),
+            partial(placed, ranges=self.ranges, floats=stay, quantizers=quantizers),
+            partial(of_lstms, names=narrow, quantize=quantizers.weights),
+        )
+        self._seen = passed(self._plain, passes)
+        graph = opened(self.source, self._plain, self._seen)
+        self.graph = replace(graph, changes=self._seen.changes)
 
     def notes(self) -> dict[str, str]:
         """Return what a configuration asks for and does not get, and what it leaves in floats."""
@@ -258,7 +267,7 @@ class Calibration:
         values = {**self._inputs, **seen.run(self._inputs)}
         reals = codes_name(self._seen.nodes)
         rows = []
-        for node in seen.graph.nodes:
+        for node in seen.nodes:
             name = reals.get(node.output, node.output)
             sqnr = self._sqnr(name, values[node.output], outputs[node.output].qparams)
             measured = times_of(node, values) if times else []
@@ -266,14 +275,13 @@ class Calibration:
         heads = ("nodes", "how", "runs", "implementation", "exactness")
         whys = {
             node.name: node.why
-            for node in seen.graph.nodes
+            for node in seen.nodes
             if any(part.name in self.layers for part in node.parts) and node.why
         }
         return table(heads, rows, {**whys, **self.notes()}, times=times)
 
-    def _fused(self, graph: Graph, *, exact_rounding: bool = False) -> FusedGraph:
-        fused = fuse(graph, **self.options(exact_rounding=exact_rounding))
-        return replace(fused, changes=(*self.changes, *fused.changes))
+    def _fused(self, graph: Graph, *, exact_rounding: bool = False) -> Graph:
+        return fuse(graph, **self.options(exact_rounding=exact_rounding))
 
     def _sqnr(self, real: str, result: Array, q: QParams | None) -> str:
         """Return the cell of a table that compares a result, or its codes, with the real tensor."""

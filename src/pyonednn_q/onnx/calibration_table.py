@@ -48,17 +48,17 @@ def described(node: FusedNode, values: Values) -> list[str]:
     """Return the cells of a node: name, how it runs, what, implementation, exactness."""
     name = shortened(", ".join(node.originals) or node.output, 40)
     exactness = implementation = "-"
-    if isinstance(node.operator, Operator):
-        planned = node.operator.prepare(values[node.inputs[0]].shape)
+    if isinstance(node.runs, Operator):
+        planned = node.runs.prepare(values[node.inputs[0]].shape)
         exactness, implementation = str(planned.plan.exactness), planned.seen.impl
     return [name, node.how, shortened(str(node), 40), implementation, exactness]
 
 
 def times_of(node: FusedNode, values: Values) -> list[str]:
     """Return the cells of a layer's median microseconds, and those of the same in float32."""
-    if not isinstance(node.operator, Operator):
+    if not isinstance(node.runs, Operator):
         return ["-", "-"]
-    own, twin = node.operator, _float_twin(node.operator)
+    own, twin = node.runs, _float_twin(node.runs)
     if twin is None:
         return ["-", "-"]
     src = values[node.inputs[0]]

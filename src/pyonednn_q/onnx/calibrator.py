@@ -171,11 +171,11 @@ def _calibrated(
     options: CalibrationOptions,
     told: tuple[str, ...] | None = None,
 ) -> Calibration:
-    graph = graph if graph.symbols else prepared(graph)[0]
+    graph = graph if graph.symbols else prepared(graph)
     bindings = Bindings(graph)
     samples, inputs = _peeked(samples, tuple(graph.inputs))
     (_, path), known = bindings.of(inputs)
-    plain = prepared(known())[0] if is_open(graph) else graph
+    plain = prepared(known()) if is_open(graph) else graph
     lstms = () if options.config is not None else tuple(n.name for n in lstms_worth_codes(plain))
     _check_layers(plain, lstms)
     source = with_norms_as_layers(plain)
@@ -200,7 +200,7 @@ def _calibrated(
         key, known = bindings.of(inputs)
         _check_path(key[1], path)
         if (floats := observed.get(key)) is None:
-            here = with_norms_as_layers(prepared(known())[0]) if first else source
+            here = with_norms_as_layers(prepared(known())) if first else source
             floats = observed.add(key, _observed(here, codes), 0)
         values = {**inputs, **floats.run(inputs)}
         if not first:

@@ -86,7 +86,7 @@ class Choices:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = prepared(graph)[0]
+        self._graph = prepared(graph)
         self._node = choice_of(self._graph)
         self._behind: dict[bool, Choices] = {}
         self._last: bool | None = None

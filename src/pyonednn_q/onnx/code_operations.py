@@ -10,7 +10,7 @@ import numpy as np
 
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import Dims, GraphNode
+from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.network import (
     CodeMatMul,
@@ -25,7 +25,7 @@ from pyonednn_q.network import (
     Transpose,
 )
 from pyonednn_q.onnx.code_tables import requantized
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode
 from pyonednn_q.onnx.reference_windows import PoolWindows
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def operations_of(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+def operations_of(what: CodeOperation, node: FusedNode, graph: Graph) -> tuple[Any, ...]:
     """Return operations of a network that do the same, one after the other; empty: none do."""
     if what.post.steps:
         return ()
     if what.row is kinds.QUANTIZE:
-        is_float = graph.tensors[node.inputs[0]].dtype == "float32"
+        is_float = graph.tensors[node.srcs[0]].dtype == "float32"
         dst_q = _plain(what.dst_q)
         return (Quantize(dst_q),) if is_float and dst_q is not None else ()
     if what.row is kinds.DEQUANTIZE:
@@ -55,7 +55,7 @@ def operations_of(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tu
     return _moved(what, node, graph) if what.row.moves_values(what.attributes) else ()
 
 
-def _moved(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+def _moved(what: CodeOperation, node: FusedNode, graph: Graph) -> tuple[Any, ...]:
     """Return what moves codes, and gives them their new meaning where that changes."""
     dst_q = _plain(what.dst_q)
     srcs_q = [_plain(each) for each in what.srcs_q]
@@ -70,9 +70,7 @@ def _moved(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any
     return moves if not moves or tables[0] is None else (*moves, tables[0])
 
 
-def parts_of(
-    attributes: Mapping[str, Any], outputs: Sequence[str], graph: FusedGraph
-) -> list[Slice]:
+def parts_of(attributes: Mapping[str, Any], outputs: Sequence[str], graph: Graph) -> list[Slice]:
     """Return the parts of a Split."""
     axis = int(attributes.get("axis", 0))
     parts, start = [], 0
@@ -83,19 +81,19 @@ def parts_of(
     return parts
 
 
-def _product(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+def _product(what: CodeOperation, node: FusedNode, graph: Graph) -> tuple[Any, ...]:
     params = [_plain(q) for q in (*what.srcs_q, what.dst_q)]
-    if len(params) != 3 or len(node.inputs) != 2:
+    if len(params) != 3 or len(node.srcs) != 2:
         return ()
     src_q, wei_q, dst_q = params
     if src_q is None or wei_q is None or dst_q is None:
         return ()
     product = CodeMatMul(src_q, wei_q, dst_q)
-    dims = [dims_of(name, graph) for name in node.inputs]
+    dims = [dims_of(name, graph) for name in node.srcs]
     return (product,) if product.takes(dims[0], dims[1]) else ()
 
 
-def _softmax(what: CodeOperation, graph: FusedGraph) -> tuple[Any, ...]:
+def _softmax(what: CodeOperation, graph: Graph) -> tuple[Any, ...]:
     src_q, dst_q = _plain(what.srcs_q[0]), _plain(what.dst_q)
     if src_q is None or dst_q is None or graph.opsets.get("", 0) < what.row.axis_since:
         return ()
@@ -103,13 +101,13 @@ def _softmax(what: CodeOperation, graph: FusedGraph) -> tuple[Any, ...]:
     return Dequantize(src_q), known, Quantize(dst_q)
 
 
-def transposed(attributes: Mapping[str, Any], output: str, graph: FusedGraph) -> Transpose:
+def transposed(attributes: Mapping[str, Any], output: str, graph: Graph) -> Transpose:
     """Return the view that a Transpose is."""
     reverse = range(len(dims_of(output, graph)))[::-1]
     return Transpose(tuple(attributes.get("perm", reverse)))
 
 
-def reshaped(row: Kind, constants: Mapping[int, Array], output: str, graph: FusedGraph) -> Reshape:
+def reshaped(row: Kind, constants: Mapping[int, Array], output: str, graph: Graph) -> Reshape:
     """Return what a node is that keeps the elements in order.
 
     One of its numbers may be -1: where they are constants, it has them, and so is right for other
@@ -121,16 +119,16 @@ def reshaped(row: Kind, constants: Mapping[int, Array], output: str, graph: Fuse
     return Reshape(dims_of(output, graph))
 
 
-def _moves(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+def _moves(what: CodeOperation, node: FusedNode, graph: Graph) -> tuple[Any, ...]:
     """Return what moves codes of one tensor, whatever they mean."""
     if what.row.reshapes:
         return (reshaped(what.row, what.constants, node.output, graph),)
     if what.row is kinds.TRANSPOSE:
         return (transposed(what.attributes, node.output, graph),)
     if what.row is kinds.RESIZE:
-        return _repeat(what, dims_of(node.inputs[0], graph), dims_of(node.output, graph))
+        return _repeat(what, dims_of(node.srcs[0], graph), dims_of(node.output, graph))
     if what.row is kinds.SLICE:
-        return slices_of(what.constants, dims_of(node.inputs[0], graph))
+        return slices_of(what.constants, dims_of(node.srcs[0], graph))
     if what.row is kinds.GLOBAL_MAX_POOL:
         return (Pool("max"),)
     return _windows(what, node, graph)
@@ -180,7 +178,7 @@ def _plain(q: QParams | None) -> QParams | None:
     return q if is_plain else None
 
 
-def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+def _mean(what: CodeOperation, node: FusedNode, graph: Graph) -> tuple[Any, ...]:
     """Return a mean of codes: their sum is exact, where ONNX adds real values."""
     src_q, dst_q = _plain(what.srcs_q[0]), _plain(what.dst_q)
     if src_q is None or dst_q is None:
@@ -190,7 +188,7 @@ def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any,
     elif what.row.over == "windows":
         (pool,) = _windows(what, node, graph) or (None,)
     else:
-        over = is_over_places(what.attributes, what.constants, dims_of(node.inputs[0], graph))
+        over = is_over_places(what.attributes, what.constants, dims_of(node.srcs[0], graph))
         pool = Pool("avg_include_padding") if over else None
     if pool is None:
         return ()
@@ -206,8 +204,8 @@ def is_over_places(attributes: Mapping[str, Any], constants: Mapping[int, Any], 
     return len(src) > 2 and sorted(axis % len(src) for axis in axes) == [*range(2, len(src))]
 
 
-def _windows(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Pool, ...]:
-    src = dims_of(node.inputs[0], graph)
+def _windows(what: CodeOperation, node: FusedNode, graph: Graph) -> tuple[Pool, ...]:
+    src = dims_of(node.srcs[0], graph)
     is_known = what.row.over == "windows" and len(src) > 2
     pool = window_pool(what, src, graph.opsets.get("", 0)) if is_known else None
     return () if pool is None else (pool,)
@@ -250,13 +248,13 @@ def window_pool(what: CodeOperation | GraphNode, src: Dims, opset: int) -> Pool 
     )
 
 
-def constants_of(what: GraphNode, graph: FusedGraph) -> dict[int, Array]:
+def constants_of(what: GraphNode, graph: Graph) -> dict[int, Array]:
     """Return the constants that a node reads, by the places of its inputs."""
     held = graph.constants
     return {at: held[name] for at, name in enumerate(what.inputs) if name in held}
 
 
-def dims_of(name: str, graph: FusedGraph) -> Dims:
+def dims_of(name: str, graph: Graph) -> Dims:
     """Return the dims of a tensor; UnsupportedError where they are not known."""
     info = graph.tensors.get(name)
     if info is None or info.dims is None:

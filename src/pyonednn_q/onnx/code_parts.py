@@ -7,11 +7,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import GraphNode, Value
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network import Dequantize, Node, Quantize
 from pyonednn_q.onnx.code_operations import dims_of
 from pyonednn_q.onnx.float_operations import float_nodes
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode
 from pyonednn_q.onnx.selection_operations import selection_nodes
 from pyonednn_q.onnx.subgraphs import renamed
 
@@ -20,9 +20,7 @@ __all__ = ["nodes_of_parts"]
 Free = Callable[[int], tuple[str, ...]]
 
 
-def nodes_of_parts(
-    what: CodeOperation, node: FusedNode, graph: FusedGraph, free: Free
-) -> list[Node]:
+def nodes_of_parts(what: CodeOperation, node: FusedNode, graph: Graph, free: Free) -> list[Node]:
     """Return operations of a network that do the same, part by part; empty where there are none.
 
     Parameters
@@ -31,7 +29,7 @@ def nodes_of_parts(
         What the node does.
     node : FusedNode
         Whose parts are quantizers and what computes between them.
-    graph : FusedGraph
+    graph : Graph
         The graph of the node.
     free : callable
         From a number to so many names of tensors.
@@ -46,7 +44,7 @@ def nodes_of_parts(
     names: dict[str, str] = {}
     nodes, tensors = [], dict(graph.tensors)
     stores = [part for part in node.parts if part.row is kinds.DEQUANTIZE]
-    for part, codes, q in zip(stores, node.inputs, what.srcs_q, strict=True):
+    for part, codes, q in zip(stores, node.srcs, what.srcs_q, strict=True):
         if q is not None and part.outputs[0] not in names:
             (names[part.outputs[0]],) = free(1)
             nodes.append(Node(names[part.outputs[0]], Dequantize(q), codes))
@@ -69,12 +67,12 @@ def nodes_of_parts(
 
 
 def _moved(
-    inner: list[GraphNode], node: FusedNode, graph: FusedGraph, what: CodeOperation
+    inner: list[GraphNode], node: FusedNode, graph: Graph, what: CodeOperation
 ) -> list[Node]:
     """Return what moves the codes as it would move the reals."""
     if len(inner) != 1:
         return []
-    part, left = inner[0], iter(node.inputs)
+    part, left = inner[0], iter(node.srcs)
     places = range(len(part.inputs))
     inputs = tuple(
         part.inputs[at] if at in what.constants or not part.inputs[at] else next(left)
@@ -83,6 +81,6 @@ def _moved(
     return _of_part(replace(part, inputs=inputs, outputs=(node.output,)), graph)
 
 
-def _of_part(part: GraphNode, graph: FusedGraph) -> list[Node]:
+def _of_part(part: GraphNode, graph: Graph) -> list[Node]:
     computed = [n for n in dict.fromkeys(part.inputs) if n and n not in graph.constants]
     return float_nodes(part, graph, computed) or selection_nodes(part, graph, computed)

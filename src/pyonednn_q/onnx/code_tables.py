@@ -37,9 +37,9 @@ def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Look
     Lookup or None
         None: an element of the result depends on more than one of each source, or on its place.
     """
-    what = node.operator
+    what = node.runs
     assert isinstance(what, CodeOperation)
-    names = tuple(dict.fromkeys(node.inputs))
+    names = tuple(dict.fromkeys(node.srcs))
     if not 1 <= len(names) <= 2 or not _is_of_bytes(what):
         return None
     read = {name for part in node.parts for name in part.inputs if name in constants}
@@ -47,7 +47,7 @@ def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Look
         return None
     if any(constants[name].size != 1 for name in read):
         return None
-    params = dict(zip(node.inputs, what.srcs_q, strict=True))
+    params = dict(zip(node.srcs, what.srcs_q, strict=True))
     axes = np.eye(len(names), dtype=int) * 255 + 1  # (256, 1) and (1, 256)
     all_codes = {n: codes(params[n]).reshape(axes[at]) for at, n in enumerate(names)}
     (table,) = call({**constants, **all_codes})

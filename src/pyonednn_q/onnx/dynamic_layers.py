@@ -117,7 +117,7 @@ def dynamic_layer(
     except (ArgumentError, UnsupportedError) as error:
         return NoLayer(shortened(str(error), 300))
     own = (store, *scaling.before, node, *scaling.behind, *tail.parts)
-    return FusedNode(node.name, operator, (src,), tail.operands, (tail.value,), own, why)
+    return FusedNode.of(node, operator, (src,), (tail.value,), own, tail.operands, why)
 
 
 def scaling_of(view: GraphView, node: GraphNode, store: GraphNode) -> Scaling | None:

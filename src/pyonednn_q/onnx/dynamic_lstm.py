@@ -159,7 +159,7 @@ def _is_worth_codes(node: GraphNode, graph: Graph) -> bool:
 
 
 def with_dynamic_lstms(graph: Graph, names: Container[str], quantize: Quantize) -> Graph:
-    """Return a graph of which some LSTMs are of 8-bit weights.
+    """Give LSTMs that gain by it weights of 8 bits.
 
     Parameters
     ----------

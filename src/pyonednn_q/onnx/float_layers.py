@@ -61,7 +61,7 @@ def float_layer(
     except (ArgumentError, UnsupportedError) as error:
         return NoLayer(shortened(str(error), 300))
     own = (node, *tail.parts)
-    return FusedNode(node.name, operator, (src,), tail.operands, (tail.value,), own)
+    return FusedNode.of(node, operator, (src,), (tail.value,), own, tail.operands)
 
 
 def _bias(view: GraphView, node: GraphNode) -> Array | None:

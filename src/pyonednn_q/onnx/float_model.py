@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.float_layers import float_layer
-from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.model import Model
+from pyonednn_q.onnx.passes import passed
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Graph
 
 
 def float_model(graph: Graph) -> Model:
-    """Return a float graph as a model that runs: layers on primitives of float32.
+    """Return a float graph as a model that runs.
+
+    Parameters
+    ----------
+    graph : Graph
+        Without quantizers.
+    """
+    return Model(passed(graph, (with_float_calls,)))
+
+
+def with_float_calls(graph: Graph) -> Graph:
+    """Make one call in float32 of each layer and what follows it, and of all other nodes.
 
     Parameters
     ----------
@@ -32,7 +45,5 @@ def float_model(graph: Graph) -> Model:
                 by_place[view.take(layer.parts)] = layer
     for place, node in enumerate(graph.nodes):
         if not view.is_taken(node):
-            by_place[place] = FusedNode(node.name, node, node.inputs, {}, node.outputs, (node,))
-    nodes = tuple(by_place[place] for place in sorted(by_place))
-    constants, opsets = graph.constants, graph.opsets
-    return Model(FusedGraph(nodes, constants, graph.inputs, graph.outputs, graph.tensors, opsets))
+            by_place[place] = FusedNode.as_it_is(node)
+    return replace(graph, nodes=tuple(by_place[place] for place in sorted(by_place)))

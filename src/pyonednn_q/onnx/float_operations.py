@@ -11,7 +11,7 @@ import numpy as np
 
 from pyonednn_q.expr.steps import Affine, Eltwise
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import GraphNode
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.network import (
     Concat,
@@ -37,7 +37,6 @@ from pyonednn_q.onnx.code_operations import (
     transposed,
     window_pool,
 )
-from pyonednn_q.onnx.fused_node import FusedGraph
 from pyonednn_q.onnx.recurrences import RECURRENT, recurrent_nodes
 from pyonednn_q.onnx.reference_operators import DOUBTS
 
@@ -76,7 +75,7 @@ _NOTHING = np.empty(0)
 _ROUGH = {"soft_relu"}
 
 
-def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list[Node]:
+def float_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[Node]:
     """Return what a node of computed tensors does, as it is; empty where no operation does that.
 
     It moves values, whatever they are, or computes with floats. The mean of floats is one of
@@ -86,7 +85,7 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
     ----------
     what : GraphNode
         As ONNX has it.
-    graph : FusedGraph
+    graph : Graph
         Graph that the node belongs to.
     computed : list of str
         Those of its inputs that are no constants.
@@ -112,7 +111,7 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
 
 def _of_tensors(
     what: GraphNode,
-    graph: FusedGraph,
+    graph: Graph,
     dst: str,
     srcs: list[str],
     constants: Mapping[int, Array],
@@ -215,7 +214,7 @@ def _log_softmax(dst: str, src: str, axis: int) -> list[Node]:
     ]
 
 
-def _of_several(what: GraphNode, graph: FusedGraph) -> list[Node]:
+def _of_several(what: GraphNode, graph: Graph) -> list[Node]:
     """Return the largest or least of three tensors and more, each beside that of those before."""
     pairs = [f"{what.outputs[0]}: of {at}" for at in range(2, len(what.inputs))]
     nodes, value = [], what.inputs[0]
@@ -244,7 +243,7 @@ def _power(dst: str, srcs: list[str], constants: Mapping[int, Array]) -> list[No
     ]
 
 
-def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> tuple[Any, ...]:
+def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> tuple[Any, ...]:
     """Return operations on the first input, one after the other."""
     row = what.row
     if row.reshapes or row is kinds.IDENTITY:
@@ -272,7 +271,7 @@ def _bounded(constants: Mapping[int, Array], what: GraphNode) -> tuple[FloatArit
     return tuple(FloatArithmetic(alg, each) for each, alg in bounds)
 
 
-def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
+def _function(what: GraphNode, graph: Graph) -> tuple[Any, ...]:
     row = what.row
     if row is kinds.CLIP:
         return _bounded(constants_of(what, graph), what)
@@ -289,7 +288,7 @@ def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
 
 
 def _resized(
-    what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph
+    what: GraphNode, constants: Mapping[int, Array], graph: Graph
 ) -> tuple[Interpolation, ...]:
     from pyonednn_q.onnx.reference_resizing import taps_of  # which the package onnx tells
 
@@ -305,7 +304,7 @@ def _resized(
     return tuple(Interpolation(*each) for each in taps) if is_right else ()
 
 
-def _reduced(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> tuple[Any, ...]:
+def _reduced(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> tuple[Any, ...]:
     src, dst = (dims_of(name, graph) for name in (what.inputs[0], what.outputs[0]))
     if what.input(1) and 1 not in constants:
         return ()
@@ -320,7 +319,7 @@ def _reduced(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph)
     return (*before, reduced, *behind, *last)
 
 
-def _pool(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
+def _pool(what: GraphNode, graph: Graph) -> tuple[Any, ...]:
     src, opset = dims_of(what.inputs[0], graph), graph.opsets.get("", 0)
     if what.row.over == "windows":
         pool = window_pool(what, src, opset) if len(src) > 2 else None
@@ -335,7 +334,7 @@ def _pool(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
     return (*means, Reshape(dims_of(what.outputs[0], graph)))
 
 
-def _layer_norm(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
+def _layer_norm(what: GraphNode, graph: Graph) -> tuple[Any, ...]:
     if what.row in {kinds.GROUP_NORM, kinds.INSTANCE_NORM}:
         return _group_norm(what, constants_of(what, graph), graph)
     gain = graph.constants.get(what.input(1))
@@ -353,9 +352,7 @@ def _layer_norm(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
     return (LayerNorm(gain, shift, epsilon, is_centered=what.row is kinds.LAYER_NORM),)
 
 
-def _group_norm(
-    what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph
-) -> tuple[Any, ...]:
+def _group_norm(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> tuple[Any, ...]:
     """Return a norm over the places of each channel, or of each group of them."""
     src = dims_of(what.inputs[0], graph)
     gain, shift = (constants.get(at, _NOTHING) for at in (1, 2))

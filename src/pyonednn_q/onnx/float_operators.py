@@ -6,18 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+from pyonednn_q.graph.graph import Graph
+from pyonednn_q.onnx.fused_node import FusedNode, fused_nodes
 from pyonednn_q.ops.operator import Operator
 
 __all__ = ["with_known_operators"]
 
 
-def with_known_operators(fused: FusedGraph, known: dict[str, list[Operator]]) -> FusedGraph:
+def with_known_operators(fused: Graph, known: dict[str, list[Operator]]) -> Graph:
     """Return a graph with operators of floats that were there before, where they compute the same.
 
     Parameters
     ----------
-    fused : FusedGraph
+    fused : Graph
         Calls of a model like those before.
     known : dict of str to list of Operator
         Operators by what they make, each ready for its source once it was used; those of `fused`
@@ -25,17 +26,17 @@ def with_known_operators(fused: FusedGraph, known: dict[str, list[Operator]]) ->
     """
 
     def shared(node: FusedNode) -> FusedNode:
-        own = node.operator
+        own = node.runs
         if not isinstance(own, Operator) or own.settings.is_int8:
             return node
         before = known.setdefault(node.output, [])
         for each in before:
             if _is_same(own, each):
-                return replace(node, operator=each)
+                return replace(node, runs=each)
         before.append(own)
         return node
 
-    return replace(fused, nodes=tuple(map(shared, fused.nodes)))
+    return replace(fused, nodes=tuple(map(shared, fused_nodes(fused))))
 
 
 def _is_same(one: Operator, other: Operator) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
 from itertools import count, islice
 from math import prod
 from typing import Any
@@ -11,43 +12,82 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.errors import DTypeError, ShapeError, UnsupportedError
+from pyonednn_q.errors import DTypeError, SaturationError, ShapeError, UnsupportedError
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import GraphNode, Value
+from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
 from pyonednn_q.network.carrier import as_carrier, carrier_of, is_carried, restored
 from pyonednn_q.network.lowering import natural
 from pyonednn_q.onnx.code_operations import dims_of, operations_of, parts_of
 from pyonednn_q.onnx.code_parts import nodes_of_parts
 from pyonednn_q.onnx.code_tables import composed, table_of
+from pyonednn_q.onnx.definitions import Run, Values, defined
 from pyonednn_q.onnx.float_operations import float_nodes
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode, fused_nodes
 from pyonednn_q.onnx.selection_operations import selection_nodes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shortened
 
 Array = np.ndarray[Any, Any]
-Values = dict[str, Array]
-Run = Callable[[Values], tuple[Array, ...]]
 Tables = dict[str, tuple[str, Lookup]]  # what is looked up: in which tensor, and how
 
 
-def as_network(graph: FusedGraph, nodes: Iterable[list[Node]]) -> Network:
+def with_kernels(graph: Graph) -> Graph:
+    """Take the layers that no kernel takes here apart again, each node with the reason.
+
+    Parameters
+    ----------
+    graph : Graph
+        As `fuse` returns it.
+
+    Raises
+    ------
+    SaturationError
+        Layers that are refused, as `fuse` was asked to.
+    """
+    nodes = fused_nodes(graph)
+    known = tuple(each for node in nodes for each in _with_kernel(node, graph))
+    are_same = len(known) == len(nodes) and all(a is b for a, b in zip(known, nodes, strict=True))
+    return graph if are_same else replace(graph, nodes=known)
+
+
+def with_operations(graph: Graph) -> Graph:
+    """Give each call the operations of a network that do the same, or one that enters Python.
+
+    Parameters
+    ----------
+    graph : Graph
+        As `fuse` returns it, of layers that kernels take.
+
+    Raises
+    ------
+    UnsupportedError
+        Nodes that neither we nor `onnx.reference` know.
+    """
+    nodes = fused_nodes(graph)
+    taken = set(graph.tensors).union(graph.inputs, *(node.outputs for node in nodes))
+    return replace(graph, nodes=tuple(_lowered(node, graph, taken) for node in nodes))
+
+
+def as_network(graph: Graph) -> Network:
     """Return a network of the same tensors, by the same names.
 
     Parameters
     ----------
-    graph : FusedGraph
-        What it computes.
-    nodes : iterable of list of Node
-        What each node of the graph becomes, as `lowered` returns it.
+    graph : Graph
+        As `with_operations` returns it.
+
+    Raises
+    ------
+    UnsupportedError
+        A tensor between nodes whose dims are not known; a node of constants alone.
     """
     tables: Tables = {}
     steps = [
-        _looked_up(node, node.runs, tables) if isinstance(node.runs, Lookup) else node
-        for each in nodes
-        for node in each
+        _looked_up(step, step.runs, tables) if isinstance(step.runs, Lookup) else step
+        for node in fused_nodes(graph)
+        for step in node.steps or _steps(node, defined(node, graph), graph, set())[0]
     ]
     outputs = [name for name in graph.outputs if name not in graph.constants]
     ends = {**graph.inputs, **graph.outputs, **graph.tensors}
@@ -58,85 +98,122 @@ def as_network(graph: FusedGraph, nodes: Iterable[list[Node]]) -> Network:
     return Network(list(graph.inputs), steps, outputs, carried, dims)
 
 
-def lowered(
-    node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]
-) -> tuple[list[Node], Run, str]:
-    """Return what a node is in a network, what runs it alone, with the same bits; and why Python.
+def call_of(node: FusedNode, graph: Graph) -> Run:
+    """Return what runs a node alone: from values by name to outputs, with the network's bits.
 
     Parameters
     ----------
     node : FusedNode
-        Node of the graph; prepared, or one that runs as ONNX has it.
-    call : callable
-        What runs it by its definition: in a network, too, where no operations do.
-    graph : FusedGraph
-        The graph.
-    taken : set of str
-        Names of tensors, to which those between operations are added.
-
-    Raises
-    ------
-    UnsupportedError
-        A tensor of dims that are not known.
+        Node of the graph.
+    graph : Graph
+        As `with_operations` returns it.
     """
-    computed = [name for name in dict.fromkeys(node.reads) if name not in graph.constants]
-    outputs = [name for name in node.outputs if name]
-    why = ""
-    ends = (*computed, *outputs)
-    dims = {name: dims_of(name, graph) for name in ends}
-    carried = {name: graph.tensors[name] for name in ends if is_carried(graph.tensors[name])}
-    if all(map(prod, dims.values())):
-        try:
-            nodes = [] if carried else _operations(node, call, graph, taken)
-            if not nodes and computed and isinstance(node.operator, GraphNode):
-                nodes = selection_nodes(node.operator, graph, computed)
-            if nodes:
-                alone = Network(computed, nodes, outputs, carried)
-                alone.check({name: spec_of(name, graph) for name in computed})
-                return nodes, _on(alone, computed, node), ""
-        except (DTypeError, ShapeError, UnsupportedError) as error:
-            why = f"{type(error).__name__}: {shortened(str(error), 300)}"
-    if not computed:
-        detail = "a node of constants alone, which could not be computed beforehand"
-        raise UnsupportedError("refused", "making a network", node.name, detail)
-    return _of_python(node, call, computed, graph), call, why
+    if not node.is_compiled:
+        return defined(node, graph)
+    computed = _computed(node, graph)
+    network = _alone(node, list(node.steps), computed, graph)
 
-
-def _on(network: Network, names: list[str], node: FusedNode) -> Run:
     def run(values: Values) -> tuple[Array, ...]:
-        results = network(*(values[name] for name in names))
+        results = network(*(values[name] for name in computed))
         return tuple(results[name] if name else np.empty(0) for name in node.outputs)
 
     return run
 
 
-def _operations(node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]) -> list[Node]:
+def _with_kernel(node: FusedNode, graph: Graph) -> tuple[FusedNode, ...]:
+    if not isinstance(node.runs, Operator):
+        return (node,)
+    src = graph.tensors.get(node.srcs[0])
+    try:
+        node.runs.prepare(() if src is None or src.dims is None else src.dims)
+    except SaturationError:
+        raise
+    except (ShapeError, UnsupportedError) as error:
+        why = f"{type(error).__name__}: {shortened(str(error), 300)}"
+        parts = [part for part in node.parts if part.outputs[0] not in graph.constants]
+        return tuple(FusedNode.as_it_is(part, why) for part in parts)
+    return (node,)
+
+
+def _lowered(node: FusedNode, graph: Graph, taken: set[str]) -> FusedNode:
+    @cache  # when it is needed first: few nodes run by their definition
+    def definition() -> Run:
+        return defined(node, graph)
+
+    def run(values: Values) -> tuple[Array, ...]:
+        return definition()(values)
+
+    try:
+        steps, why = _steps(node, run, graph, taken)
+    except UnsupportedError:  # nothing in a network, where it may be that nobody asks for one
+        steps, why = [], ""
+    known = replace(node, steps=tuple(steps), why=node.why or why)
+    if not known.is_compiled:
+        definition()
+    return known
+
+
+def _steps(node: FusedNode, call: Run, graph: Graph, taken: set[str]) -> tuple[list[Node], str]:
+    """Return what a node is in a network; and why it enters Python there."""
+    computed, why = _computed(node, graph), ""
+    ends = (*computed, *filter(None, node.outputs))
+    dims = {name: dims_of(name, graph) for name in ends}
+    if all(map(prod, dims.values())):
+        try:
+            is_dense = not any(is_carried(graph.tensors[name]) for name in ends)
+            nodes = _operations(node, call, graph, taken) if is_dense else []
+            if not nodes and computed and node.runs is None:
+                nodes = selection_nodes(node, graph, computed)
+            if nodes:
+                alone = _alone(node, nodes, computed, graph)
+                alone.check({name: spec_of(name, graph) for name in computed})
+                return nodes, ""
+        except (DTypeError, ShapeError, UnsupportedError) as error:
+            why = f"{type(error).__name__}: {shortened(str(error), 300)}"
+    if not computed:
+        detail = "a node of constants alone, which could not be computed beforehand"
+        raise UnsupportedError("refused", "making a network", node.name, detail)
+    return _of_python(node, call, computed, graph), why
+
+
+def _computed(node: FusedNode, graph: Graph) -> list[str]:
+    return [name for name in dict.fromkeys(node.reads) if name not in graph.constants]
+
+
+def _alone(node: FusedNode, steps: list[Node], computed: list[str], graph: Graph) -> Network:
+    outputs = [name for name in node.outputs if name]
+    known = {name: graph.tensors[name] for name in (*computed, *outputs)}
+    carried = {name: value for name, value in known.items() if is_carried(value)}
+    return Network(computed, steps, outputs, carried)
+
+
+def _operations(node: FusedNode, call: Run, graph: Graph, taken: set[str]) -> list[Node]:
     """Return operations that do what a node does, one after the other; empty where none do."""
     computed = [name for name in node.reads if name not in graph.constants]
-    what = node.operator
+    what = node.runs
     if isinstance(what, Operator) and len(computed) == len(node.reads):
         operands = {leaf: name for leaf, name in node.operands.items() if leaf != "residual"}
         residual = node.operands.get("residual")
         if what.weights.dtype != "bf16":
-            return [Node(node.output, what, node.inputs, residual, operands)]
+            return [Node(node.output, what, node.srcs, residual, operands)]
         (narrow,) = _free(node.output, 1, taken)
         layer = Node(node.output, what, narrow, residual, operands)
-        return [Node(narrow, Convert("bf16"), node.inputs), layer]
-    if isinstance(what, CodeOperation) and len(computed) == len(node.inputs):
+        return [Node(narrow, Convert("bf16"), node.srcs), layer]
+    if isinstance(what, CodeOperation) and len(computed) == len(node.srcs):
         if (table := table_of(node, call, graph.constants)) is not None:
-            return [Node(node.output, table, tuple(dict.fromkeys(node.inputs)))]
+            return [Node(node.output, table, tuple(dict.fromkeys(node.srcs)))]
         if what.row is kinds.SPLIT and what.moves_codes:
             outputs = node.outputs
             parts = zip(outputs, parts_of(what.attributes, outputs, graph), strict=True)
-            return [Node(name, part, node.inputs) for name, part in parts]
+            return [Node(name, part, node.srcs) for name, part in parts]
         operations = operations_of(what, node, graph)
         if operations:
             names = _free(node.output, len(operations) - 1, taken)
-            reads = (node.inputs, *((name,) for name in names))
+            reads = (node.srcs, *((name,) for name in names))
             row = zip((*names, node.output), operations, reads, strict=True)
             return [Node(dst, operation, src) for dst, operation, src in row]
         return nodes_of_parts(what, node, graph, partial(_free, node.output, taken=taken))
-    return float_nodes(what, graph, computed) if isinstance(what, GraphNode) else []
+    return float_nodes(node, graph, computed) if what is None else []
 
 
 def _free(name: str, number: int, taken: set[str]) -> tuple[str, ...]:
@@ -159,7 +236,7 @@ def _looked_up(node: Node, table: Lookup, tables: Tables) -> Node:
     return Node(node.dst, table, tables[node.dst][0])
 
 
-def _of_python(node: FusedNode, call: Run, computed: list[str], graph: FusedGraph) -> list[Node]:
+def _of_python(node: FusedNode, call: Run, computed: list[str], graph: Graph) -> list[Node]:
     nodes = []
     constants = {n: graph.constants[n] for n in node.reads if n in graph.constants}
     for part in node.parts:
@@ -190,7 +267,7 @@ def _one(
     return run
 
 
-def spec_of(name: str, graph: FusedGraph) -> TensorSpec:
+def spec_of(name: str, graph: Graph) -> TensorSpec:
     """Return dims, type and usual layout of a tensor, or of the bytes that carry it."""
     dims = dims_of(name, graph)
     info = graph.tensors[name]

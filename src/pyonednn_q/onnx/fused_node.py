@@ -1,30 +1,34 @@
-"""What a model becomes: a list of nodes, each one call, and nothing that runs."""
+"""What `fuse` makes of a graph's nodes: each one call, of an operator or on codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Chain
-from pyonednn_q.graph.graph import Graph, GraphNode, Restored, Value, reduced
+from pyonednn_q.graph.frozen import Restored, reduced
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.graph.kinds import kind_of
+from pyonednn_q.network import PythonCall
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shortened
 from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
-    from pyonednn_q.onnx.passes import Change
+    from pyonednn_q.network import Node
 
 _PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
 _WIDE = 60  # characters of a cell; nodes have all of it
 
 Array = np.ndarray[Any, Any]
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,43 +86,82 @@ class CodeOperation:
         return f"{self.operator}{steps}"
 
 
-Operation: TypeAlias = Operator | CodeOperation | GraphNode
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FusedNode:
-    """One call, and what of the model it stands for.
+class FusedNode(GraphNode):
+    """A node that is one call, and what of the model it stands for.
+
+    Its name, operator, attributes and domain are those of the first node that it stands for which
+    is no quantizer.
 
     Attributes
     ----------
-    name : str
-        Name of the first node that it stands for.
-    operator : Conv, Deconv, InnerProduct, MatMul, CodeOperation or GraphNode
-        What runs. A GraphNode runs as ONNX has it, and `why` says why.
     inputs : tuple of str
-        Tensors, in the operator's order: of a layer the source alone, which one of bf16 weights
-        rounds to bf16 first.
-    operands : mapping of str to str
-        Tensors of a layer's chain: ``"residual"``, which a Sum reads, and leaves by name.
+        Tensors, in the operator's order: of a layer the source, which one of bf16 weights rounds to
+        bf16 first, and then those of its chain.
     outputs : tuple of str
         Tensors; of a layer one.
+    runs : Conv, Deconv, InnerProduct, MatMul, CodeOperation or None
+        What computes it. None: it runs as ONNX has it, and `why` says why.
+    leaves : tuple of str
+        What the last inputs are in a layer's chain: ``"residual"``, which a Sum reads, and leaves
+        by name.
     parts : tuple of GraphNode
         The nodes that it stands for, in order, quantizers among them; together they compute the
         same.
     why : str
         Why it does not run on codes, and what would change that; empty where it does.
-    is_compiled : bool
-        Whether operations of a network do the same as this GraphNode; known once a `Model` has it.
+    steps : tuple of network.Node
+        What it becomes in a network; empty before `with_operations`, and where it is nothing there.
     """
 
-    name: str
-    operator: Operation
-    inputs: tuple[str, ...]
-    operands: Mapping[str, str]
-    outputs: tuple[str, ...]
-    parts: tuple[GraphNode, ...]
+    runs: Operator | CodeOperation | None = None
+    leaves: tuple[str, ...] = ()
+    parts: tuple[GraphNode, ...] = ()
     why: str = ""
-    is_compiled: bool = False
+    steps: tuple[Node, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        node: GraphNode,
+        runs: Operator | CodeOperation | None,
+        srcs: Sequence[str],
+        outputs: Sequence[str],
+        parts: Sequence[GraphNode],
+        operands: Mapping[str, str] = _NONE,
+        why: str = "",
+    ) -> FusedNode:
+        """Return what stands for some nodes.
+
+        Parameters
+        ----------
+        node : GraphNode
+            The one that it is named after.
+        runs, parts, why
+            As above.
+        srcs, outputs : sequence of str
+            Tensors.
+        operands : mapping of str to str
+            Tensors of a layer's chain, by leaf.
+        """
+        return cls(
+            node.name,
+            node.operator,
+            (*srcs, *operands.values()),
+            tuple(outputs),
+            node.attributes,
+            node.domain,
+            tuple(dict.fromkeys(name for part in parts for name in part.originals)),
+            runs,
+            tuple(operands),
+            tuple(parts),
+            why,
+        )
+
+    @classmethod
+    def as_it_is(cls, node: GraphNode, why: str = "") -> FusedNode:
+        """Return what runs as ONNX has it."""
+        return cls.of(node, None, node.inputs, node.outputs, (node,), why=why)
 
     @property
     def output(self) -> str:
@@ -126,109 +169,92 @@ class FusedNode:
         return self.outputs[0]
 
     @property
-    def originals(self) -> tuple[str, ...]:
-        """Names of the model's nodes that it stands for, each once."""
-        return tuple(dict.fromkeys(name for part in self.parts for name in part.originals))
+    def srcs(self) -> tuple[str, ...]:
+        """Inputs without those of a chain."""
+        return self.inputs[: len(self.inputs) - len(self.leaves)]
+
+    @property
+    def operands(self) -> Mapping[str, str]:
+        """Tensors of a layer's chain, by leaf."""
+        return dict(zip(self.leaves, self.inputs[len(self.srcs) :], strict=True))
 
     @property
     def reads(self) -> tuple[str, ...]:
         """All tensors that it reads."""
-        return (*filter(None, self.inputs), *self.operands.values())
+        return tuple(filter(None, self.inputs))
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether no Python runs in a network for it."""
+        return bool(self.steps) and not any(isinstance(s.runs, PythonCall) for s in self.steps)
 
     @property
     def how(self) -> str:
         """How it runs, in some words; reference: by its definition, in Python."""
-        if isinstance(self.operator, GraphNode):
-            if self.is_compiled and self.operator.row.form == "lstm":
+        if self.runs is None:
+            if self.is_compiled and self.row.form == "lstm":
                 return "INT8 lstm"
             return "floats" if self.is_compiled else "reference"
-        if isinstance(self.operator, CodeOperation):
-            if self.operator.row.is_quantizer:
+        if isinstance(self.runs, CodeOperation):
+            if self.runs.row.is_quantizer:
                 return "quantizer"
-            return "codes moved" if self.operator.moves_codes else "codes computed"
-        return f"{_PRECISIONS.get(self.operator.weights.dtype, 'INT8')} {self.operator.kind}"
+            return "codes moved" if self.runs.moves_codes else "codes computed"
+        return f"{_PRECISIONS.get(self.runs.weights.dtype, 'INT8')} {self.runs.kind}"
 
     def __reduce__(self) -> Restored:
-        return reduced(self)
+        return reduced(replace(self, steps=()))  # which may enter Python
 
     def __repr__(self) -> str:
         return f"<FusedNode {self.name}: {self}, {self.how}>"
 
     def __str__(self) -> str:
-        what = self.operator
-        if isinstance(what, GraphNode):
-            return what.kind
+        what = self.runs
+        if what is None:
+            return self.kind
         if isinstance(what, CodeOperation):
             return str(what)
         steps = what.settings.post
         return f"{type(what).__name__}{f' > {steps}' if steps.steps else ''}"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FusedGraph:
-    """A model as a list of calls.
+def is_fused(graph: Graph) -> bool:
+    """Tell whether each node of a graph is one call."""
+    return all(isinstance(node, FusedNode) for node in graph.nodes)
 
-    Attributes
-    ----------
-    nodes : tuple of FusedNode
-        Each behind those whose outputs it reads.
-    constants : mapping of str to ndarray
-        Constants that the fused nodes, or the original nodes, read.
-    inputs, outputs : mapping of str to Value
-        The model's.
-    tensors : mapping of str to Value
-        Type and dims of what nodes read and write, where they are known, and what codes mean.
-    opsets : mapping of str to int
-        Versions of operators, by domain.
-    source : Graph or None
-        The model, where lengths of its inputs are open: there are no nodes then, until `Model`
-        knows the lengths.
-    options : mapping of str to object
-        What `fuse` was told of it.
-    changes : tuple of Change
-        What passes made of the model's nodes before they were fused.
+
+def fused_nodes(graph: Graph) -> tuple[FusedNode, ...]:
+    """Return the nodes of a graph that `fuse` returned, each behind those whose outputs it reads.
+
+    Raises
+    ------
+    ArgumentError
+        A graph that was not fused.
     """
+    nodes = tuple(node for node in graph.nodes if isinstance(node, FusedNode))
+    if len(nodes) != len(graph.nodes):
+        raise ArgumentError("graph", "nodes that nothing runs", "what fuse returns")
+    return nodes
 
-    nodes: tuple[FusedNode, ...]
-    constants: Mapping[str, Array]
-    inputs: Mapping[str, Value]
-    outputs: Mapping[str, Value]
-    tensors: Mapping[str, Value]
-    opsets: Mapping[str, int]
-    source: Graph | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    changes: tuple[Change, ...] = ()
 
-    def __reduce__(self) -> Restored:
-        return reduced(self)
+def layer_bytes(graph: Graph) -> int:
+    """Return about how many bytes layers take: codes of weights, and what kernels pack of them."""
+    layers = [node.runs for node in fused_nodes(graph) if isinstance(node.runs, Operator)]
+    return 2 * sum(layer.weights.values.nbytes for layer in layers)
 
-    @classmethod
-    def unbound(cls, source: Graph, options: Mapping[str, Any]) -> FusedGraph:
-        """Return what stands for a model until the lengths of its inputs are known."""
-        return cls((), {}, source.inputs, source.outputs, {}, source.opsets, source, options)
 
-    @property
-    def nbytes(self) -> int:
-        """About how many bytes its layers take: codes of weights, and what kernels pack of them."""
-        layers = [node.operator for node in self.nodes if isinstance(node.operator, Operator)]
-        return 2 * sum(layer.weights.values.nbytes for layer in layers)
-
-    def __repr__(self) -> str:
-        return f"<FusedGraph of {len(self.nodes) if self.source is None else 'open'} nodes>"
-
-    def report(self) -> str:
-        """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
-        rows = [
-            [
-                shortened(", ".join(node.originals), _WIDE),
-                shortened(str(node), _WIDE),
-                node.how,
-                node.why or "-",
-            ]
-            for node in self.nodes
+def report(graph: Graph) -> str:
+    """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
+    rows = [
+        [
+            shortened(", ".join(node.originals), _WIDE),
+            shortened(str(node), _WIDE),
+            node.how,
+            node.why or "-",
         ]
-        columns = [Column(name) for name in ("nodes", "runs", "how", "why not INT8")]
-        return Table(columns, rows).text()
+        for node in fused_nodes(graph)
+    ]
+    columns = [Column(name) for name in ("nodes", "runs", "how", "why not INT8")]
+    return Table(columns, rows).text()
 
 
 def with_meanings(tensors: Mapping[str, Value], nodes: Iterable[FusedNode]) -> Mapping[str, Value]:
@@ -243,14 +269,14 @@ def with_meanings(tensors: Mapping[str, Value], nodes: Iterable[FusedNode]) -> M
     """
     known: dict[str, QParams] = {}
     for node in nodes:
-        what = node.operator
-        if isinstance(what, GraphNode):
+        what = node.runs
+        if what is None:
             continue
         dst_q = what.dst_q if isinstance(what, CodeOperation) else what.settings.dst_q
         if dst_q is not None:
             known.update(dict.fromkeys(filter(None, node.outputs), dst_q))
         srcs_q: Any = what.srcs_q if isinstance(what, CodeOperation) else (what.settings.src_q,)
-        for name, q in zip(node.inputs, srcs_q, strict=True):
+        for name, q in zip(node.srcs, srcs_q, strict=True):
             if isinstance(q, QParams):
                 known.setdefault(name, q)
     more = {n: replace(tensors[n], qparams=q) for n, q in known.items() if n in tensors}

@@ -22,10 +22,10 @@ from pyonednn_q.onnx.dynamic_lstm import with_real_weights
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.float_warning import warn_of_floats
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, with_meanings
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode, with_meanings
 from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.layer_reader import NoLayer, int8_layer
-from pyonednn_q.onnx.passes import Change, prepared
+from pyonednn_q.onnx.passes import passed, prepared
 from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
@@ -43,7 +43,7 @@ def fuse(
     keep_rounding: bool = True,
     floats: Mapping[str, str] = _NONE,
     saturation: str = "f32",
-) -> FusedGraph:
+) -> Graph:
     """Return the calls that a model becomes.
 
     Parameters
@@ -70,10 +70,11 @@ def fuse(
 
     Returns
     -------
-    FusedGraph
-        Layers with all that follows them, operations on codes between them, and the nodes that run
-        as they are, each with its reason. Of a graph with open lengths, or with branches that calls
-        choose: what `Model` makes that of.
+    Graph
+        Nodes are calls, each a `FusedNode`: layers with all that follows them, operations on codes
+        between them, and nodes that run as they are, each with its reason; `options` is what was
+        said here. Of a graph with open lengths, or with branches that calls choose: the graph with
+        these options, of which `Model` makes the same for each call.
     """
     instance("graph", graph, Graph)
     flag("exact_rounding", exact_rounding)
@@ -82,46 +83,48 @@ def fuse(
     types = named("floats", floats, str)
     for name, dtype in types.items():
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
-    if not graph.symbols:
-        graph = with_real_weights(graph, types.__contains__)
-    plain, changes = (graph, ()) if graph.symbols else prepared(graph)
-    if plain.symbols or choice_of(plain) is not None:
-        same = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
-        return FusedGraph.unbound(plain, {**same, "floats": types, "saturation": saturation})
-    view = GraphView(plain)
-    chains = ChainReader(view, keep_rounding=keep_rounding)
-    blocks = (node for node in graph.nodes if node.row is kinds.MATMUL_BITS)
-    bits = {node.name: node.attributes.get("bits", 4) for node in blocks}
-    fusion = _Fusion(view, chains, types, bits, saturation, exact_rounding=exact_rounding)
-    return warn_of_floats(fusion.result(changes), types)
+    roundings = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
+    options = {**roundings, "floats": dict(types), "saturation": saturation}
+    graph = replace(graph, options=options)
+    if graph.symbols:
+        return graph
+    plain = prepared(with_real_weights(graph, types.__contains__))
+    return plain if choice_of(plain) is not None else passed(plain, (with_calls,))
+
+
+def with_calls(graph: Graph) -> Graph:
+    """Make one call of each layer and what follows it, of each operation on codes, and the rest.
+
+    Parameters
+    ----------
+    graph : Graph
+        Behind `prepared`, with all the options of `fuse`.
+    """
+    view, options = GraphView(graph), graph.options
+    chains = ChainReader(view, keep_rounding=options["keep_rounding"])
+    return warn_of_floats(_Fusion(view, chains, options).result(), options["floats"])
 
 
 class _Fusion:
     """The nodes while they are found: layers first, then operations on codes, then the rest."""
 
-    def __init__(
-        self,
-        view: GraphView,
-        chains: ChainReader,
-        floats: Mapping[str, str],
-        bits: Mapping[str, int],
-        saturation: str,
-        *,
-        exact_rounding: bool,
-    ) -> None:
-        self._saturation, self._floats = saturation, floats
+    def __init__(self, view: GraphView, chains: ChainReader, options: Mapping[str, Any]) -> None:
+        self._saturation: str = options["saturation"]
+        self._floats: Mapping[str, str] = options["floats"]
+        exact: bool = options["exact_rounding"]
         self._int8 = partial(
-            int8_layer, view, chains, exact_rounding=exact_rounding, saturation=saturation
+            int8_layer, view, chains, exact_rounding=exact, saturation=self._saturation
         )
         self._saturating: list[str] = []  # names of layers
-        self._bits = bits  # of weights in blocks, by the name of the product
         self._graph, self._view = view.graph, view
+        changes = (each for each in view.graph.changes if kinds.MATMUL_BITS.name in each.before)
+        self._blocks = {name for each in changes for name in each.originals}
         self._layer_chains, self._chains = chains, ChainReader(view)
         self._nodes: dict[int, FusedNode] = {}  # by the place of what they end with
         self._constants: dict[str, Array] = dict(view.graph.constants)
         self._why: dict[int, str] = {}
 
-    def result(self, changes: tuple[Change, ...]) -> FusedGraph:
+    def result(self) -> Graph:
         graph = self._graph
         # From the back: of two layers that meet in an addition, the later one takes it.
         for node in reversed(graph.nodes):
@@ -138,14 +141,11 @@ class _Fusion:
         nodes = self._needed()
         names = {n for node in nodes for n in node.reads} | {*graph.inputs, *graph.outputs}
         seen = names | {n for each in nodes for n in each.outputs}
-        return FusedGraph(
+        return replace(
+            graph,
             nodes=tuple(nodes),
             constants=_only(self._constants, names | _read_by_parts(nodes)),
-            inputs=graph.inputs,
-            outputs=graph.outputs,
             tensors=with_meanings(_only(graph.tensors, seen), nodes),
-            opsets=graph.opsets,
-            changes=changes,
         )
 
     def _put(self, fused: FusedNode, own: tuple[GraphNode, ...]) -> None:
@@ -171,14 +171,14 @@ class _Fusion:
         if not isinstance(exact, NoLayer):
             return exact
         real = float_layer(self._view, self._layer_chains, node)
-        why = self._of_bits(node) or exact.why
+        why = self._of_blocks(node) or exact.why
         return exact if isinstance(real, NoLayer) else replace(real, why=why)
 
     def _exact(self, node: GraphNode, layer: FusedNode | NoLayer) -> FusedNode | NoLayer:
         """Return a layer, or what stands for one whose weights may saturate."""
-        if isinstance(layer, NoLayer) or not isinstance(layer.operator, Operator):
+        if isinstance(layer, NoLayer) or not isinstance(layer.runs, Operator):
             return layer
-        is_refused = saturates(layer.operator, self._view.dims(layer.inputs[0]))
+        is_refused = saturates(layer.runs, self._view.dims(layer.inputs[0]))
         if is_refused or layer.why:  # that weights were narrowed
             self._saturating.append(node.name)
         if not is_refused or self._saturation == "refuse":
@@ -226,7 +226,7 @@ class _Fusion:
             node.kind, node.attributes, tuple(srcs_q), tail.dst_q, tail.post, constants
         )
         own = (node, *tail.parts)
-        fused = FusedNode(node.name, operation, tuple(srcs), _NONE, (tail.value,), (*before, *own))
+        fused = FusedNode.of(node, operation, srcs, (tail.value,), (*before, *own))
         self._put(fused, own)
 
     def _add_mover(self, node: GraphNode) -> None:
@@ -248,7 +248,7 @@ class _Fusion:
         operation = CodeOperation(
             node.kind, node.attributes, (q,) * len(srcs), q, Chain(), constants
         )
-        fused = FusedNode(node.name, operation, tuple(srcs), _NONE, node.outputs, (node,))
+        fused = FusedNode.of(node, operation, srcs, node.outputs, (node,))
         self._put(fused, (node,))
 
     def _add_split(self, node: GraphNode) -> None:
@@ -274,7 +274,7 @@ class _Fusion:
         outputs = tuple(each.outputs[0] for each in stores)
         own = (node, *stores)
         parts = (codes.node, *own)
-        self._put(FusedNode(node.name, operation, (codes.name,), _NONE, outputs, parts), own)
+        self._put(FusedNode.of(node, operation, (codes.name,), outputs, parts), own)
 
     def _meaning(self, name: str) -> QParams | None:
         """Return what codes mean, by the quantizer that made them, or by those that read them."""
@@ -298,20 +298,18 @@ class _Fusion:
                 known = {at: view.constants[node.input(at)] for at in (1, 2) if node.input(at)}
                 operation = CodeOperation(node.kind, node.attributes, srcs_q, dst_q, Chain(), known)
                 src, own = node.inputs[:1], (node,)
-                self._put(FusedNode(node.name, operation, src, _NONE, node.outputs, own), own)
+                self._put(FusedNode.of(node, operation, src, node.outputs, own), own)
                 return
         is_on_codes = node.row is kinds.DYNAMIC_LSTM
         own_why = "" if is_on_codes else self._reason(node)
-        why = self._of_bits(node) or self._why.get(id(node)) or own_why
-        fused = FusedNode(node.name, node, node.inputs, _NONE, node.outputs, (node,), why)
-        self._put(fused, (node,))
+        why = self._of_blocks(node) or self._why.get(id(node)) or own_why
+        self._put(FusedNode.as_it_is(node, why), (node,))
 
-    def _of_bits(self, node: GraphNode) -> str:
-        """Say that weights of few bits are floats, where a product has such."""
-        bits = [self._bits[name] for name in node.originals if name in self._bits]
-        if not bits or node.row is not kinds.MATMUL:
+    def _of_blocks(self, node: GraphNode) -> str:
+        """Say that weights of few bits are floats, where a product had such."""
+        if node.row is not kinds.MATMUL or self._blocks.isdisjoint(node.originals):
             return ""
-        return f"weights of {bits[0]} bits in blocks, which become float32 once: 8 bits would do"
+        return "weights of few bits in blocks, which become float32 once: 8 bits would do"
 
     def _fold(self) -> None:
         """Replace quantizers of constants by what they give, where somebody reads that.
@@ -328,7 +326,7 @@ class _Fusion:
         nodes = [*self._nodes.values()]
         read = {name for node in nodes for name in node.reads}
         read |= _read_by_parts(
-            node for node in nodes if len(node.parts) > 1 or isinstance(node.operator, Operator)
+            node for node in nodes if len(node.parts) > 1 or isinstance(node.runs, Operator)
         )
         for place, node in of_constants:
             is_read = node.output in read or node.output in self._graph.outputs

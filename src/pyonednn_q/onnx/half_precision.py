@@ -14,6 +14,7 @@ import numpy as np
 
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.onnx.shape_inference import with_tensors
 
 __all__ = ["in_float32"]
 
@@ -23,7 +24,7 @@ _TYPES = ("to", "dtype", "output_dtype")  # attributes that are such numbers
 
 
 def in_float32(graph: Graph) -> Graph:
-    """Return a graph in float32; as it is where no layer has weights of fewer bits.
+    """Read layers with weights of 16-bit floats in float32, and all between them.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def in_float32(graph: Graph) -> Graph:
             last.append(_cast(names[name], name, _HALVES[info.dtype]))
     nodes = tuple(_wide(node, names) for node in graph.nodes)
     constants = {names.get(name, name): _widened(each) for name, each in graph.constants.items()}
-    return replace(graph, nodes=(*first, *nodes, *last), constants=constants)
+    return with_tensors(replace(graph, nodes=(*first, *nodes, *last), constants=constants))
 
 
 def _wide(node: GraphNode, names: Mapping[str, str]) -> GraphNode:

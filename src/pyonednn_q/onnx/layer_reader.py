@@ -106,7 +106,7 @@ def int8_layer(
         before.append(tail.residual.node)
     own = (*before, node, *tail.parts)
     outputs = (tail.value,)
-    return FusedNode(node.name, operator, (src.name,), tail.operands, outputs, tuple(own), why)
+    return FusedNode.of(node, operator, (src.name,), outputs, own, tail.operands, why)
 
 
 def _operator(

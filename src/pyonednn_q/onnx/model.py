@@ -4,64 +4,57 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import cache
-from types import MappingProxyType
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers
-from pyonednn_q.errors import (
-    DTypeError,
-    SaturationError,
-    ShapeError,
-    UnsupportedError,
-)
-from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import Dims, Graph, GraphNode
-from pyonednn_q.network import CodeMatMul, PythonCall
+from pyonednn_q.errors import DTypeError, ShapeError, UnsupportedError
+from pyonednn_q.graph.graph import Graph
+from pyonednn_q.network import CodeMatMul
 from pyonednn_q.onnx.choices import Bindings, Key
-from pyonednn_q.onnx.fused_network import as_network, lowered, spec_of
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
+from pyonednn_q.onnx.fused_network import (
+    as_network,
+    call_of,
+    spec_of,
+    with_kernels,
+    with_operations,
+)
+from pyonednn_q.onnx.fused_node import FusedNode, fused_nodes, is_fused, layer_bytes, report
 from pyonednn_q.onnx.fusion import fuse
-from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
-from pyonednn_q.onnx.matmuls import qlinear_matmul
 from pyonednn_q.onnx.open_dims import check_bound
-from pyonednn_q.onnx.pools import onnx_numbers, pool
-from pyonednn_q.onnx.reference_call import reference_call
+from pyonednn_q.onnx.passes import passed
 from pyonednn_q.onnx.saturating_layers import warn_of_products
 from pyonednn_q.ops.arrays import as_array, by_name
-from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
-    from pyonednn_q.network import Compiled, Network, Node
-    from pyonednn_q.onnx.fused_network import Run
+    from pyonednn_q.network import Compiled, Network
+    from pyonednn_q.onnx.definitions import Run
+
+PASSES = (with_kernels, with_operations)
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 
 class Model:
-    """A fused graph that is ready to run.
+    """A graph that is ready to run.
 
     Parameters
     ----------
-    graph : FusedGraph
-        As `fuse` returns it. A layer that no kernel takes here is replaced by the nodes that it
-        stands for, with the reason. Where lengths of inputs are open, every call binds them; what
-        was made for them is kept as what operators keep for their shapes is.
+    graph : Graph
+        As `fuse` returns it; of any other, what `fuse` makes of it with the options that it
+        carries. A layer that no kernel takes here is replaced by the nodes that it stands for, with
+        the reason. Where lengths of inputs are open, every call binds them; what was made for them
+        is kept as what operators keep for their shapes is.
 
     Attributes
     ----------
-    graph : FusedGraph
-        What runs; without nodes where lengths are open: see `bound`.
-    calls : tuple of callable
-        One for each node of it: from values by name, among them constants, to the outputs, whose
-        bits are those that `network` gives.
+    graph : Graph
+        What runs, behind all passes; the model's own where lengths are open: see `bound`.
 
     Raises
     ------
@@ -69,28 +62,39 @@ class Model:
         Nodes that neither we nor `onnx.reference` know.
     """
 
-    def __init__(self, graph: FusedGraph) -> None:
-        instance("graph", graph, FusedGraph)
-        nodes = tuple(each for node in graph.nodes for each in _prepared(node, graph))
-        self.graph = replace(graph, nodes=nodes)
-        taken = set(graph.tensors).union(graph.inputs, *(node.outputs for node in nodes))
-        became = [_lowered(node, self.graph, taken) for node in nodes]
-        self._steps = tuple(steps for steps, _, _ in became)
-        self.calls = tuple(call for _, call, _ in became)
-        nodes = tuple(
-            replace(node, why=node.why or why, is_compiled=_is_compiled(steps))
-            for node, (steps, _, why) in zip(nodes, became, strict=True)
-        )
-        self.graph = replace(graph, nodes=nodes)
-        lowered_to = [step for steps in self._steps if isinstance(steps, list) for step in steps]
-        warn_of_products(sum(isinstance(step.runs, CodeMatMul) for step in lowered_to))
+    def __init__(self, graph: Graph) -> None:
+        instance("graph", graph, Graph)
+        if not graph.symbols and not is_fused(graph):
+            graph = fuse(graph, **graph.options)
+        self._bindings: Bindings | None = None
+        if graph.symbols or not is_fused(graph):
+            self.graph, self._bindings = graph, Bindings(graph)
+        else:
+            self.graph = passed(graph, PASSES)
+            steps = [step for node in self.nodes for step in node.steps]
+            warn_of_products(sum(isinstance(step.runs, CodeMatMul) for step in steps))
         self._compiled: Compiled | None = None
         self._is_tried = False
         self._bound: Shapes[Key, Model] = Shapes()
-        source = self.graph.source
-        self._bindings = None if source is None else Bindings(source)
-        self._reads = Counter(name for node in nodes for name in node.reads)
-        self._reads.update(list(graph.outputs))
+
+    @property
+    def nodes(self) -> tuple[FusedNode, ...]:
+        """What runs, node by node, each behind those whose outputs it reads.
+
+        Raises
+        ------
+        ArgumentError
+            Lengths of inputs that are open, and no call that bound them.
+        """
+        return fused_nodes(self.bound().graph)
+
+    @cached_property
+    def calls(self) -> tuple[Run, ...]:
+        """What runs each node alone: from values by name, among them constants, to its outputs.
+
+        With the bits that `network` gives.
+        """
+        return tuple(call_of(node, self.graph) for node in fused_nodes(self.graph))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.graph,)
@@ -130,12 +134,11 @@ class Model:
         ArgumentError, ShapeError
             Naming the input: lengths that are open, or do not fit.
         """
-        source = self.graph.source
-        if source is None or self._bindings is None:
+        if self._bindings is None:
             return self
-        if dims is None and source.symbols:
+        if dims is None and self.graph.symbols:
             if (last := self._bound.last) is None:
-                check_bound(source)
+                check_bound(self.graph)
                 raise AssertionError
             return last
         known = {
@@ -146,7 +149,7 @@ class Model:
     def _of(self, key: Key, graph: Callable[[], Graph]) -> Model:
         if (model := self._bound.get(key)) is None:
             fused = fuse(graph(), **self.graph.options)
-            model = self._bound.add(key, Model(fused), fused.nbytes)
+            model = self._bound.add(key, Model(fused), layer_bytes(fused))
         return model
 
     def run(self, inputs: Mapping[str, Any]) -> Values:
@@ -167,12 +170,12 @@ class Model:
             Naming the input.
         """
         arrays = self._checked(inputs)
-        if (source := self.graph.source) is not None and self._bindings is not None:
+        if self._bindings is not None:
             model = self._of(*self._bindings.of(arrays))
             try:
                 return model.run(arrays)
             except UnsupportedError as error:  # of a node that no user knows
-                name = next(iter(source.symbols or arrays))
+                name = next(iter(self.graph.symbols or arrays))
                 why = f"lengths that all nodes take; here {shortened(str(error), 300)}"
                 argument = f"inputs[{shown(name)}]"
                 raise ShapeError(argument, str(arrays[name].shape), why) from error
@@ -183,8 +186,9 @@ class Model:
                 for name in self.graph.outputs
             }
         values: Values = {**self.graph.constants, **arrays}
-        left = Counter(self._reads)
-        for node, call in zip(self.graph.nodes, self.calls, strict=True):
+        nodes = fused_nodes(self.graph)
+        left = Counter([*(name for node in nodes for name in node.reads), *self.graph.outputs])
+        for node, call in zip(nodes, self.calls, strict=True):
             outputs = call(values)
             values.update((name, each) for name, each in zip(node.outputs, outputs, strict=True))
             left.subtract(node.reads)
@@ -206,14 +210,9 @@ class Model:
         UnsupportedError
             A tensor between nodes whose dims are not known.
         """
-        if self.graph.source is not None:
+        if self._bindings is not None:
             return self.bound().network()
-        steps: list[list[Node]] = []
-        for each in self._steps:
-            if isinstance(each, UnsupportedError):
-                raise each
-            steps.append(each)
-        return as_network(self.graph, steps)
+        return as_network(self.graph)
 
     def _program(self) -> Compiled | None:
         """Return all of it compiled; None where it is no network: node by node then."""
@@ -232,7 +231,7 @@ class Model:
 
     def report(self) -> str:
         """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
-        return self.bound().graph.report()
+        return report(self.bound().graph)
 
     def _checked(self, inputs: Mapping[str, Any]) -> Values:
         wanted = self.graph.inputs
@@ -247,113 +246,3 @@ class Model:
                 raise ShapeError(argument, str(array.shape), str(info.dims))
             arrays[name] = array
         return arrays
-
-
-def _prepared(node: FusedNode, graph: FusedGraph) -> tuple[FusedNode, ...]:
-    """Return a node, or what it stands for if no kernel takes it."""
-    if not isinstance(node.operator, Operator):
-        return (node,)
-    try:
-        node.operator.prepare(_dims(node.inputs[0], graph))
-    except SaturationError:
-        raise  # as `fuse` was asked to
-    except (ShapeError, UnsupportedError) as error:
-        why = f"{type(error).__name__}: {shortened(str(error), 300)}"
-        parts = [part for part in node.parts if part.outputs[0] not in graph.constants]
-        return tuple(
-            FusedNode(
-                part.name, part, part.inputs, MappingProxyType({}), part.outputs, (part,), why
-            )
-            for part in parts
-        )
-    return (node,)
-
-
-def _dims(name: str, graph: FusedGraph) -> Dims:
-    info = graph.tensors.get(name)
-    return () if info is None or info.dims is None else info.dims
-
-
-def _lowered(
-    node: FusedNode, graph: FusedGraph, taken: set[str]
-) -> tuple[list[Node] | UnsupportedError, Run, str]:
-    """Return what a node is in a network, or why it is nothing there; what runs it; why Python."""
-
-    @cache  # when it is needed first: few nodes run by their definition
-    def call() -> Run:
-        return _call(node, graph)
-
-    def by_definition(values: Values) -> tuple[Array, ...]:
-        return call()(values)
-
-    try:
-        steps, run, why = lowered(node, by_definition, graph, taken)
-    except UnsupportedError as error:
-        return error, call(), ""
-    return steps, call() if run is by_definition else run, why
-
-
-def _is_compiled(steps: list[Node] | UnsupportedError) -> bool:
-    return isinstance(steps, list) and not any(isinstance(s.runs, PythonCall) for s in steps)
-
-
-def _call(node: FusedNode, graph: FusedGraph) -> Callable[[Values], tuple[Array, ...]]:
-    what = node.operator
-    if isinstance(what, GraphNode):
-        return reference_call(what, graph.opsets, graph.tensors)
-    if isinstance(what, CodeOperation):
-        return _operation(node, what, graph.opsets)
-
-    narrow = dtypes.numpy_dtype("bf16") if what.weights.dtype == "bf16" else None
-
-    def layer(values: Values) -> tuple[Array, ...]:
-        operands = {name: values[tensor] for name, tensor in node.operands.items()}
-        src = values[node.inputs[0]]
-        return (what(src if narrow is None else src.astype(narrow), **operands),)
-
-    return layer
-
-
-def _operation(
-    node: FusedNode, what: CodeOperation, opsets: Mapping[str, int]
-) -> Callable[[Values], tuple[Array, ...]]:
-    if what.row is kinds.MATMUL and len(what.srcs_q) == 2 and not what.post.steps:
-        return lambda values: (_product(what, *(values[name] for name in node.inputs)),)
-    if what.row.is_quantizer:
-        run = quantize_linear if what.row is kinds.QUANTIZE else dequantize_linear
-        q = what.srcs_q[0] if what.dst_q is None else what.dst_q
-        return lambda values: (run(values[node.inputs[0]], *onnx_numbers(q)),)
-    if (pooled := pool(what)) is not None:
-        return lambda values: (pooled(values[node.inputs[0]]),)
-    if what.moves_codes:
-        (moved,) = [part for part in node.parts if part.operator == what.operator]
-        return _moving(node, what, moved, opsets)
-    calls = [(part, reference_call(part, opsets)) for part in node.parts]
-
-    def by_definition(values: Values) -> tuple[Array, ...]:
-        own = dict(values)
-        for part, call in calls:
-            own.update(zip(part.outputs, call(own), strict=True))
-        return (own[node.output],)
-
-    return by_definition
-
-
-def _moving(
-    node: FusedNode, what: CodeOperation, part: GraphNode, opsets: Mapping[str, int]
-) -> Callable[[Values], tuple[Array, ...]]:
-    """Return a call that gives a node of real values the codes instead."""
-    call = reference_call(part, opsets)
-    places = [at for at, name in enumerate(part.inputs) if name and at not in what.constants]
-
-    def moving(values: Values) -> tuple[Array, ...]:
-        own = {part.inputs[at]: each for at, each in what.constants.items()}
-        own |= {part.inputs[at]: values[name] for at, name in zip(places, node.inputs, strict=True)}
-        return call(own)
-
-    return moving
-
-
-def _product(what: CodeOperation, a: Array, b: Array) -> Array:
-    a_q, b_q, y_q = (*what.srcs_q, what.dst_q)
-    return qlinear_matmul(a, *onnx_numbers(a_q), b, *onnx_numbers(b_q), *onnx_numbers(y_q))

@@ -22,6 +22,7 @@ from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
 from pyonednn_q.onnx.half_precision import in_float32
 from pyonednn_q.onnx.opset_raising import raised_opset
+from pyonednn_q.onnx.passes import passed
 from pyonednn_q.onnx.saved_options import options_of
 from pyonednn_q.onnx.shape_inference import with_tensors
 from pyonednn_q.onnx.subgraphs import (
@@ -38,6 +39,8 @@ from pyonednn_q.shown import install, shortened, shown
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
+
+PASSES = (with_names_apart, raised_opset, with_tensors, in_float32, with_parts_written_out)
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -197,8 +200,6 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         if not any(name == each.name or name in _symbols(each) for each in open_inputs):
             names = [each.name for each in open_inputs]
             raise ArgumentError("dims", shown(name), f"inputs or symbols of {shown(names)}")
-    read = {each.name: _input(each, fixed) for each in open_inputs}
-    symbols = {name: dims for name, (_, dims) in read.items() if dims is not None}
     opsets = {
         ("" if each.domain == "ai.onnx" else each.domain): each.version
         for each in proto.opset_import
@@ -206,15 +207,12 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
     graph = Graph(
         nodes=tuple(nodes),
         constants=constants,
-        inputs={name: info for name, (info, _) in read.items()},
+        inputs={each.name: _input(each, fixed) for each in open_inputs},
         outputs={each.name: Value("", None) for each in source.output},
         opsets=opsets,
         tensors={},
-        symbols=symbols,
     )
-    graph = with_tensors(raised_opset(with_names_apart(graph)))
-    wide = in_float32(graph)
-    return with_parts_written_out(graph if wide is graph else with_tensors(wide))
+    return passed(graph, PASSES)
 
 
 def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:
@@ -338,8 +336,7 @@ def _skeleton(proto: ModelProto) -> ModelProto:
     return skeleton
 
 
-def _input(proto: Any, fixed: dict[str, Any]) -> tuple[Value, tuple[int | str, ...] | None]:  # noqa: ANN401
-    """Return type and dims of an input, and how the model has the dims where they are open."""
+def _input(proto: Any, fixed: dict[str, Any]) -> Value:  # noqa: ANN401
     kind = proto.type.WhichOneof("value")
     if kind != "tensor_type":
         raise refused("tensors do", f"input {shown(proto.name)} that is a {kind}")
@@ -362,7 +359,7 @@ def _input(proto: Any, fixed: dict[str, Any]) -> tuple[Value, tuple[int | str, .
     known = tuple(each for each in dims if isinstance(each, int))
     if any(not 0 <= length < 1 << 40 for length in known):
         raise ArgumentError(argument, shown(dims), "lengths of at least 0")
-    return (Value(dtype, known), None) if len(known) == len(dims) else (Value(dtype, None), dims)
+    return Value(dtype, known) if len(known) == len(dims) else Value(dtype, None, lengths=dims)
 
 
 def _known(proto: Any) -> Value:  # noqa: ANN401 - ValueInfoProto

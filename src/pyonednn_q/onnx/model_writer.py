@@ -79,7 +79,7 @@ def model_bytes(
     proto = helper.make_graph(
         [node_proto(node) for node in graph.nodes],
         "graph",
-        [value_proto(name, info, graph.symbols.get(name)) for name, info in graph.inputs.items()],
+        [value_proto(name, info) for name, info in graph.inputs.items()],
         [
             *(value_proto(name, info) for name, info in graph.outputs.items()),
             *map(helper.make_empty_tensor_value_info, more),

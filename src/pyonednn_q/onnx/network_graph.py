@@ -73,7 +73,9 @@ def graph_of(network: Network, dims: Any) -> Graph:  # noqa: ANN401 - a mapping
         raise ArgumentError("dims", shown(sorted(known)), f"of {shown(network.inputs)}")
     is_open = {name: any(isinstance(n, str) for n in each) for name, each in known.items()}
     inputs = {
-        name: Value("float32", None if is_open[name] else integers("dims", each))
+        name: Value("float32", None, lengths=each)
+        if is_open[name]
+        else Value("float32", integers("dims", each))
         for name, each in known.items()
     }
     graph = Graph(
@@ -83,7 +85,6 @@ def graph_of(network: Network, dims: Any) -> Graph:  # noqa: ANN401 - a mapping
         outputs={name: Value("float32", None) for name in network.outputs},
         opsets={"": _OPSET},
         tensors=inputs,
-        symbols={name: each for name, each in known.items() if is_open[name]},
     )
     writing = _NetworkWriting(graph, network, {name: len(each) for name, each in known.items()})
     for node in network.nodes:

@@ -32,7 +32,7 @@ def bound(graph: Graph, dims: Mapping[str, Dims]) -> Graph:
     """
     check_dims(graph, dims)
     inputs = {name: Value(v.dtype, dims.get(name, v.dims)) for name, v in graph.inputs.items()}
-    return with_tensors(replace(graph, inputs=inputs, symbols={}))
+    return with_tensors(replace(graph, inputs=inputs))
 
 
 def check_dims(graph: Graph, dims: Mapping[str, Dims]) -> None:

@@ -44,7 +44,7 @@ def at_inputs(graph: Graph, inputs: Mapping[str, Array]) -> Graph:
     if not is_open(graph):
         return graph
     _, known = Bindings(graph).of(inputs)
-    return with_norms_as_layers(prepared(known())[0])
+    return with_norms_as_layers(prepared(known()))
 
 
 def opened(graph: Graph, before: Graph, after: Graph) -> Graph:
@@ -57,7 +57,7 @@ def opened(graph: Graph, before: Graph, after: Graph) -> Graph:
     graph : Graph
         What `at_inputs` takes. If nothing of it is open, `after` is returned.
     before, after : Graph
-        As `at_inputs` and `quantized_form` return them.
+        As `at_inputs` and `with_quantizers` return them.
     """
     if not is_open(graph):
         return after

@@ -27,7 +27,7 @@ _INDICES = ("axes", "split", "pads", "starts", "ends", "k")
 
 
 def raised_opset(graph: Graph) -> Graph:
-    """Return a graph of opset 7 to 12 as one of opset 13; as it is where that cannot be.
+    """Write opsets 7 to 12 as opset 13, where all nodes have such a form.
 
     Parameters
     ----------

@@ -1,16 +1,17 @@
-"""What a graph goes through before it is fused: one list of passes, and a trace of what each did.
+"""Passes: functions from a graph to a graph that means the same, and those before `fuse`.
 
-A pass is a function from a graph to a graph that means the same. The first line of its docstring
-is what it promises. `trace` of a result names, for each node of the model, what it was and became.
+The first line of a pass's docstring is what it promises. Graphs carry what passes changed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import groupby
-from typing import NamedTuple, TypeAlias
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
 
+from pyonednn_q.graph.change import Change
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.constant_folding import with_constants_computed
 from pyonednn_q.onnx.layer_norms import with_layer_norms
@@ -32,59 +33,20 @@ PASSES: tuple[Pass, ...] = (
 _ROUNDS = 8  # each may know dims that the one before computed; most graphs take two
 
 
-class Change(NamedTuple):
-    """What a pass made of some nodes.
-
-    Attributes
-    ----------
-    by : str
-        Name of the pass.
-    originals : tuple of str
-        Names of the model's nodes.
-    before, after : tuple of str
-        Operators that stood for them; none after where the results are constants now, or another
-        tensor's.
-    why : str
-        What the pass promises.
-    """
-
-    by: str
-    originals: tuple[str, ...]
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    why: str
-
-    def __str__(self) -> str:
-        names = ", ".join(self.originals)
-        became = ", ".join(self.after) or "nothing that runs"
-        return f"{names}: {', '.join(self.before)} -> {became}"
-
-
-def traced(changes: Iterable[Change]) -> list[str]:
-    """Return lines of text: each pass with what it promises, and what it changed below."""
-    lines = []
-    for (by, why), group in groupby(changes, key=lambda each: (each.by, each.why)):
-        lines.append(f"{by}: {why}")
-        lines += [f"  {each}" for each in group]
-    return lines
-
-
-def prepared(graph: Graph) -> tuple[Graph, tuple[Change, ...]]:
-    """Return a graph behind all passes, and what each changed.
+def prepared(graph: Graph) -> Graph:
+    """Return a graph behind all passes.
 
     Parameters
     ----------
     graph : Graph
         As `load` returns it.
     """
-    changes: list[Change] = []
     for _ in range(_ROUNDS):
         before = graph
-        graph, more = passed(graph, PASSES)
-        changes += more
+        graph = passed(graph, PASSES)
         if graph is before:
             break
-    return graph, tuple(changes)
+    return graph
 
 
 def settled(graph: Graph) -> Graph:
@@ -96,12 +58,12 @@ def settled(graph: Graph) -> Graph:
         As `load` returns it.
     """
     if graph.symbols:
-        return passed(graph, (without_identities, with_constants_computed))[0]
-    return prepared(graph)[0]
+        return passed(graph, (without_identities, with_constants_computed))
+    return prepared(graph)
 
 
-def passed(graph: Graph, passes: Iterable[Pass]) -> tuple[Graph, list[Change]]:
-    """Return a graph behind some passes, and what each changed.
+def passed(graph: Graph, passes: Iterable[Pass]) -> Graph:
+    """Return a graph behind some passes, which carries what each changed.
 
     Parameters
     ----------
@@ -110,17 +72,25 @@ def passed(graph: Graph, passes: Iterable[Pass]) -> tuple[Graph, list[Change]]:
     passes : iterable of callable
         In order.
     """
-    changes: list[Change] = []
     for each in passes:
         after = each(graph)
         if after is not graph:
-            changes += changed(each, graph, after)
-        graph = after
-    return graph, changes
+            told = after.changes[len(graph.changes) :] or changed(each, graph, after)
+            graph = replace(after, changes=(*graph.changes, *told))
+    return graph
 
 
-def changed(by: Pass, before: Graph, after: Graph) -> list[Change]:
-    """Return what a pass changed, nodes that stand for the same originals together."""
+def changed(by: Callable[..., Any], before: Graph, after: Graph) -> list[Change]:
+    """Return what a pass changed, nodes that stand for the same originals together.
+
+    Parameters
+    ----------
+    by : callable
+        The pass, or a `functools.partial` of it. The first line of its docstring says why.
+    before, after : Graph
+        What it was given, and what it made of that.
+    """
+    by = by.func if isinstance(by, partial) else by
     rooted = _rooted((*before.nodes, *after.nodes))
     kinds: dict[str, tuple[list[str], list[str]]] = {}
     names: dict[str, tuple[str, ...]] = {}

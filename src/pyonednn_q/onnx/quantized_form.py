@@ -18,11 +18,11 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.change import Change
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.attention_masks import masked_scores
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.graph_view import GraphView
-from pyonednn_q.onnx.passes import Change
 from pyonednn_q.onnx.spelled_activations import spelled
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.alignment import GraphOperator
@@ -232,7 +232,7 @@ def shared_ranges(names: Iterable[str], groups: Iterable[Iterable[str]], ranges:
 
 
 def with_norms_as_layers(graph: Graph) -> Graph:
-    """Return a graph whose batch norms that follow no layer are convolutions of single channels.
+    """Write batch norms that follow no layer as convolutions of single channels.
 
     They then are INT8 with the activation behind them, as in networks that normalize what they
     concatenate. gain = scale / sqrt(var + epsilon); weights are gain, the bias is b - mean · gain.
@@ -279,10 +279,10 @@ def layers_of(graph: Graph) -> tuple[GraphNode, ...]:
     )
 
 
-def quantized_form(
+def with_quantizers(
     graph: Graph, ranges: Ends, floats: frozenset[str], quantizers: Quantizers
 ) -> Graph:
-    """Return a float graph with quantizers, for `fuse`.
+    """Put quantizers where tensors become codes, and codes in the place of weights.
 
     Parameters
     ----------
@@ -332,7 +332,13 @@ def quantized_form(
         edit.nodes.append(replace(node, inputs=inputs, outputs=results))
         edit.nodes += [each for name in node.outputs for each in beside.get(name, ())]
     tensors = {**graph.tensors, **{inner[name]: graph.outputs[name] for name in outputs}, **coded}
-    return replace(graph, nodes=tuple(edit.nodes), constants=edit.constants, tensors=tensors)
+    return replace(
+        graph,
+        nodes=tuple(edit.nodes),
+        constants=edit.constants,
+        tensors=tensors,
+        changes=(*graph.changes, *placement.changes()),
+    )
 
 
 def _activations(

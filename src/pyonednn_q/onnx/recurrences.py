@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import GraphNode
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Node, Recurrence, Reshape, Slice
 from pyonednn_q.onnx.code_operations import constants_of, dims_of
 from pyonednn_q.onnx.dynamic_lstm import coded_rows
-from pyonednn_q.onnx.fused_node import FusedGraph
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.saturating_layers import saturates
 from pyonednn_q.ops.dense import InnerProduct
@@ -32,14 +31,14 @@ _DIRECTIONS = {
 }
 
 
-def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list[Node]:
+def recurrent_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[Node]:
     """Return a recurrence as operations; empty where it is one that `Recurrence` is not.
 
     Parameters
     ----------
     what : GraphNode
         An LSTM, also of codes, or a GRU.
-    graph : FusedGraph
+    graph : Graph
         The graph of the node.
     computed : list of str
         Those of its inputs that are no constants.
@@ -112,7 +111,7 @@ def _product(wei: Array, bias: Array, scale: Array | None, rows: int) -> InnerPr
     return InnerProduct(q.dequantize(wei).astype(np.float32), bias, dst="f32")
 
 
-def _is_usual(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> bool:
+def _is_usual(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> bool:
     """Tell whether a node is of the usual functions, and its weights are constants of float32."""
     held = [constants.get(at) for at in (_WEI, _STATE_WEI)]
     if any(each is None or each.dtype != np.float32 or each.ndim != 3 for each in held):

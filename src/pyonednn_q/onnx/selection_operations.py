@@ -12,7 +12,7 @@ import numpy as np
 from pyonednn_q.dtypes import numpy_type
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import Dims, GraphNode
+from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.network import (
     Compare,
     Concat,
@@ -27,7 +27,6 @@ from pyonednn_q.network import (
 )
 from pyonednn_q.network.carrier import is_carried
 from pyonednn_q.onnx.code_operations import constants_of, dims_of
-from pyonednn_q.onnx.fused_node import FusedGraph
 from pyonednn_q.onnx.reference_call import reference_call
 
 Array = np.ndarray[Any, Any]
@@ -52,14 +51,14 @@ _LOGIC = {  # as tables of bytes
 }
 
 
-def selection_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list[Node]:
+def selection_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[Node]:
     """Return what a node picks, asks or converts, as operations of a network; empty: none does.
 
     Parameters
     ----------
     what : GraphNode
         As ONNX has it.
-    graph : FusedGraph
+    graph : Graph
         Graph that the node belongs to.
     computed : list of str
         Those of its inputs that are no constants.
@@ -87,7 +86,7 @@ def selection_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
 
 
 def _operation(
-    what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph, computed: list[str]
+    what: GraphNode, constants: Mapping[int, Array], graph: Graph, computed: list[str]
 ) -> Any:  # noqa: ANN401 - an operation
     types = [graph.tensors[name].dtype for name in (*computed, what.outputs[0])]
     if what.row is kinds.WHERE:
@@ -120,7 +119,7 @@ def _where(constants: Mapping[int, Array], types: list[str]) -> Where | None:
 
 
 def _chosen(
-    what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph, srcs: tuple[str, ...]
+    what: GraphNode, constants: Mapping[int, Array], graph: Graph, srcs: tuple[str, ...]
 ) -> list[Node]:
     """Return a Where of constant conditions: elements of a tensor, of another, or a number."""
     name, dims = what.outputs[0], dims_of(what.outputs[0], graph)
@@ -181,7 +180,7 @@ def _rows(what: GraphNode, constants: Mapping[int, Array], types: list[str]) -> 
     return TableRows(np.ascontiguousarray(table)) if is_known and types[0] == "int64" else None
 
 
-def _picked(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> Pick | None:
+def _picked(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> Pick | None:
     """Return the places that a node takes elements from: what it gives of their numbers."""
     row, name = what.row, what.inputs[0]
     # Constants of a Concat are elements of its result.

@@ -29,7 +29,6 @@ Array = np.ndarray[Any, Any]
 _SMALL = 64  # elements of a constant that may say a shape
 _FIRST = 7  # opset of ONNX's own operators from which the rules are theirs
 _NOTHING = KnownTensor()
-_NONE: Mapping[str, Lengths] = MappingProxyType({})
 
 
 def with_dims(graph: Graph) -> Graph:
@@ -46,8 +45,14 @@ def with_dims(graph: Graph) -> Graph:
 
 
 def with_tensors(graph: Graph) -> Graph:
-    """Return a graph with type and dims of every tensor for which they follow from its inputs."""
-    parts = (graph.nodes, graph.constants, graph.inputs, graph.opsets, graph.symbols)
+    """Infer type and dims of every tensor for which they follow from the inputs.
+
+    Parameters
+    ----------
+    graph : Graph
+        What it says of its own tensors is not looked at.
+    """
+    parts = (graph.nodes, graph.constants, graph.inputs, graph.opsets)
     tensors = inferred(*parts)
     outputs = {name: tensors.get(name, known) for name, known in graph.outputs.items()}
     return replace(graph, tensors=tensors, outputs=outputs)
@@ -55,7 +60,7 @@ def with_tensors(graph: Graph) -> Graph:
 
 def known_lengths(graph: Graph) -> dict[str, Lengths]:
     """Return the dims of every tensor of which their number follows, of open lengths, too."""
-    parts = (graph.nodes, graph.constants, graph.inputs, graph.opsets, graph.symbols)
+    parts = (graph.nodes, graph.constants, graph.inputs, graph.opsets)
     known = _known_tensors(*parts)
     return {name: each.dims for name, each in known.items() if each.dims is not None}
 
@@ -65,7 +70,6 @@ def inferred(
     constants: Mapping[str, Array],
     inputs: Mapping[str, Value],
     opsets: Mapping[str, int],
-    symbols: Mapping[str, Lengths] = _NONE,
 ) -> Mapping[str, Value]:
     """Return type and dims of every tensor for which they follow from inputs and constants.
 
@@ -73,13 +77,14 @@ def inferred(
 
     Parameters
     ----------
-    nodes, constants, inputs, opsets, symbols
+    nodes, constants, inputs, opsets
         As in `Graph`.
     """
     values = {**inputs}
-    for name, known in _known_tensors(nodes, constants, inputs, opsets, symbols).items():
+    for name, known in _known_tensors(nodes, constants, inputs, opsets).items():
         if known.dtype and name not in values:
-            values[name] = Value(known.dtype, known.whole)
+            dims = known.whole
+            values[name] = Value(known.dtype, dims, lengths=(dims is None and known.dims) or ())
     return MappingProxyType(values)
 
 
@@ -88,12 +93,11 @@ def _known_tensors(
     constants: Mapping[str, Array],
     inputs: Mapping[str, Value],
     opsets: Mapping[str, int],
-    symbols: Mapping[str, Lengths],
 ) -> dict[str, KnownTensor]:
     """Return what is known of every tensor, in order."""
     known = {
         **{n: KnownTensor(each.dtype.name, each.shape, each) for n, each in constants.items()},
-        **{n: KnownTensor(each.dtype, symbols.get(n, each.dims)) for n, each in inputs.items()},
+        **{n: KnownTensor(each.dtype, each.lengths or each.dims) for n, each in inputs.items()},
     }
     is_old = opsets.get("", _FIRST) < _FIRST
     for node in nodes:
@@ -209,15 +213,15 @@ def node_proto(node: GraphNode) -> NodeProto:
     return proto
 
 
-def value_proto(name: str, info: Value, dims: Sequence[int | str] | None = None) -> ValueInfoProto:
+def value_proto(name: str, info: Value) -> ValueInfoProto:
     """Return type and dims as the package onnx has them, of open dims where there are such."""
     from onnx import helper
 
     if not info.dtype:  # a model need not say what it returns
         return helper.make_empty_tensor_value_info(name)
     number = helper.np_dtype_to_tensor_dtype(numpy_type(info.dtype))
-    known = info.dims if dims is None else [None if each == "" else each for each in dims]
-    return helper.make_tensor_value_info(name, number, known)
+    lengths = [None if each == "" else each for each in info.lengths]
+    return helper.make_tensor_value_info(name, number, lengths or info.dims)
 
 
 def _branch(name: str, graph: Graph, names: Mapping[str, str]) -> GraphProto:

@@ -73,7 +73,7 @@ def smoothed(graph: Graph, batches: Iterable[Any], alpha: float = 0.5) -> Graph:
         raise ArgumentError("alpha", f"{share}", "a number from 0 to 1")
     if any(node.row.is_quantizer for node in graph.nodes):
         raise ArgumentError("graph", "quantizers", "a graph of floats")
-    base = graph if graph.symbols else prepared(graph)[0]
+    base = graph if graph.symbols else prepared(graph)
     bindings = Bindings(base)
     groups: dict[str, list[GraphNode]] = {}
     tops: dict[str, Array] = {}
@@ -82,7 +82,7 @@ def smoothed(graph: Graph, batches: Iterable[Any], alpha: float = 0.5) -> Graph:
         inputs = named_inputs(tuple(graph.inputs), batch)
         key, known = bindings.of(inputs)
         if key not in models:
-            plain = with_norms_as_layers(prepared(known())[0]) if is_open(base) else base
+            plain = with_norms_as_layers(prepared(known())) if is_open(base) else base
             groups = groups or _groups(plain, base)
             models = {key: _observing(plain, tuple(groups))}  # weights are as large as the model
         values = models[key].run(inputs)

@@ -155,7 +155,7 @@ def _results(graph: Graph) -> list[str]:
 
 
 def with_names_apart(graph: Graph) -> Graph:
-    """Return a graph in which no tensor, and no node, of a branch has the name of another.
+    """Give no tensor, and no node, of a branch the name of another.
 
     So a branch that is put in keeps its names: what is known by them is known of the If, too.
 

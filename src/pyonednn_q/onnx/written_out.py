@@ -33,7 +33,7 @@ _LAST = np.iinfo(np.int64).max
 
 
 def with_parts_written_out(graph: Graph) -> Graph:
-    """Return a graph whose Attention and RotaryEmbedding of float32 are their parts.
+    """Write Attention and RotaryEmbedding of float32 as the nodes that they are made of.
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.model_reader import load as read
+from pyonednn_q.onnx.shape_inference import with_tensors
 from pyonednn_q.shown import shortened
 
 __all__ = ["load"]
@@ -160,8 +161,11 @@ def _with_named_batch(graph: Graph) -> Graph:
     names = {each for dims in graph.symbols.values() for each in dims if isinstance(each, str)}
     if len(names) != 1 or any(isinstance(n, str) for d in graph.symbols.values() for n in d[1:]):
         return graph
-    symbols = {name: (_BATCH, *dims[1:]) for name, dims in graph.symbols.items()}
-    return replace(graph, symbols=symbols)
+    inputs = {
+        name: replace(each, lengths=(_BATCH, *each.lengths[1:])) if each.lengths else each
+        for name, each in graph.inputs.items()
+    }
+    return with_tensors(replace(graph, inputs=inputs))
 
 
 def _refused(error: Exception, wanted: str) -> ArgumentError:

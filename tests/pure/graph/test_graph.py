@@ -70,6 +70,18 @@ def test_copies_are_equal(again: Any) -> None:
     assert again(graph()) == graph()
 
 
+def test_lengths_may_be_open() -> None:
+    image = Value("float32", None, lengths=("batch", 3, ""))
+    one = graph(inputs={"x": image}, options={"floats": {"first": "f32"}, "exact_rounding": True})
+    assert one.symbols == {"x": ("batch", 3, "")}
+    assert Graph.from_json(one.to_json()) == one != graph(inputs={"x": image})
+    assert str(image) == "float32[batch, 3, ?]"
+    assert "x: float32[batch, 3, ?] -> y: uint8[?]" in repr(one)
+    assert str(Value("float32", ())) == "float32[]"
+    with pytest.raises(ArgumentError, match="lengths"):
+        Value("float32", (1, 3), lengths=("batch", 3))
+
+
 def test_one_bit_is_another_graph() -> None:
     one, other = graph(), WEI.copy()
     other[0, 0] = np.float32(-0.0)

@@ -138,7 +138,7 @@ def onnx_models() -> Calls:
                 "floats": {"dense": "bf16"},
                 "config": {"algorithm": "quantization", "preset": "mixed"},
                 "traces": {"dense": 1.0},
-                "metric": lambda model: float(len(model.graph.nodes)),
+                "metric": lambda model: float(len(model.nodes)),
             },
         ),
         "onnx.equalized": (pq.onnx.equalized, {"graph": pq.onnx.load(_float_model())}),

@@ -125,7 +125,7 @@ def _their_values(model: bytes, feeds: Values, verdict: Verdict) -> Values:
 
 def _differing(model: Model, feeds: Values, theirs: Values, verdict: Verdict) -> Iterator[str]:
     values = {**model.graph.constants, **feeds, **theirs}
-    nodes = {name: node for node in model.graph.nodes for name in node.outputs}
+    nodes = {name: node for node in model.nodes for name in node.outputs}
     for each in differences(model, feeds, theirs):
         verdict.compared += 1
         name, node = each.output, nodes[each.output]
@@ -143,7 +143,7 @@ def _differing(model: Model, feeds: Values, theirs: Values, verdict: Verdict) ->
 
 def _written_out(model: Model, values: Values, theirs: Values, verdict: Verdict) -> Iterator[str]:
     """Compare results of operators that became several nodes, between which they have nothing."""
-    makers = {node.outputs[0]: node for node in model.graph.nodes}
+    makers = {node.outputs[0]: node for node in model.nodes}
     known = {*values, *theirs, *model.graph.constants}
     for name in model.graph.outputs:
         node = makers.get(name)
@@ -200,9 +200,9 @@ def _folded(model: Model, theirs: Values, first: set[str], verdict: Verdict) -> 
 
 def _beyond(model: Model, node: FusedNode, name: str, values: Values) -> str:
     """Say how far a function without a bound is off, if that is more than float32 leaves."""
-    if isinstance(node.operator, CodeOperation):
+    if isinstance(node.runs, CodeOperation):
         return ""
-    position = model.graph.nodes.index(node)
+    position = model.nodes.index(node)
     ours = model.calls[position](values)[node.outputs.index(name)]
     sizes = [values[each] for each in node.reads if values[each].dtype.kind == "f"]
     words = ("Normalization", "GRU", "LSTM", "RNN")  # roots of little, and steps in time

@@ -51,10 +51,10 @@ class Compared(NamedTuple):
 
 def compared(model: Model, path: Path, inputs: Values) -> list[Compared]:
     """Compare each node of a model that onnxruntime has, too."""
-    read = {name for node in model.graph.nodes for name in (*node.reads, *node.outputs)}
+    read = {name for node in model.nodes for name in (*node.reads, *node.outputs)}
     values = {**model.graph.constants, **inputs, **their_values(path, inputs, read)}
     found = []
-    for node, call in zip(model.graph.nodes, model.calls, strict=True):
+    for node, call in zip(model.nodes, model.calls, strict=True):
         if node.output not in values or any(name not in values for name in node.reads):
             continue
         ours, theirs = call(values)[0], values[node.output]
@@ -68,7 +68,7 @@ def compared(model: Model, path: Path, inputs: Values) -> list[Compared]:
         at_ties = apart > 0
         if apart.any():
             at_ties &= apart <= codes_by_ties(node, values, model.graph.opsets)
-        is_table = isinstance(node.operator, CodeOperation) and node.operator.operator == "Softmax"
+        is_table = isinstance(node.runs, CodeOperation) and node.operator == "Softmax"
         ties = int(at_ties.sum())
         table = int(((apart == 1) & ~at_ties).sum()) if is_table else 0
         wrong = int((apart > 0).sum()) - ties - table

@@ -60,7 +60,7 @@ def ran(path: Path, x: Array, **options: Any) -> Became:
     by_python = [node.dst for node in network.nodes if isinstance(node.runs, PythonCall)]
     return Became(
         runtime.isa().has_vnni(),
-        {node.name: node.how for node in model.graph.nodes},
+        {node.name: node.how for node in model.nodes},
         by_python,
         nodes,
         next(iter(result.values())),
