@@ -61,7 +61,8 @@ class QParams:
     Parameters
     ----------
     scale : float or (C,) array_like
-        Finite and positive. Kept as float, or as float64 array when `axis` is given.
+        Finite and positive; those of groups may be negative, as some tools have them. Kept as
+        float, or as float64 array when `axis` is given.
     zero_point : int or (C,) array_like of int
         Within the range of `dtype`. With `axis`, one value stands for all channels, as in `scale`.
     dtype : data type
@@ -107,7 +108,8 @@ class QParams:
         object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "axis", None if axis is None else whole("axis", axis))
         object.__setattr__(self, "block", integers("block", block))
-        scales, zero_points = _scales(scale), _zero_points(zero_point, dtype)
+        scales = _scales(scale, are_signed=bool(self.block))
+        zero_points = _zero_points(zero_point, dtype)
         if self.block:
             self._set_groups(scales, zero_points)
             return
@@ -305,12 +307,13 @@ def mask_from_axis(
     return 0b11
 
 
-def _scales(value: object) -> Array:
+def _scales(value: object, *, are_signed: bool) -> Array:
     scale = numbers("scale", value).astype(np.float64)
-    bad = ~(np.isfinite(scale) & (scale > 0))
+    bad = ~(np.isfinite(scale) & ((scale > 0) | (are_signed & (scale < 0))))
     if bad.any():
         got = f"{scale[bad].flat[0]}"
-        raise ArgumentError(argument="scale", got=got, wanted="finite positive values")
+        wanted = "finite values other than 0" if are_signed else "finite positive values"
+        raise ArgumentError(argument="scale", got=got, wanted=wanted)
     return scale
 
 

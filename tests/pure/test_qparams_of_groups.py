@@ -25,6 +25,8 @@ def test_every_group_has_its_own_scale_and_zero_point() -> None:
     for k in range(4):
         for n in range(3):
             assert real[k, n] == SCALE[k // 2, n] * (int(codes[k, n]) - POINT[k // 2, n])
+    turned = QParams(-SCALE, POINT, "s4", axis=0, block=(2,))
+    assert np.array_equal(turned.dequantize(codes), -real)
     eight = QParams(SCALE.T, 3, "s8", axis=-1, block=(2,))
     values = np.arange(12, dtype=float).reshape(3, 4)
     wanted = np.clip(np.rint(values / np.repeat(SCALE.T, 2, axis=1)) + 3, -128, 127)
@@ -59,7 +61,7 @@ def test_a_group_is_part_of_the_value() -> None:
         ((0.5, 0, "s4", 0, (2,)), r"^scale: got shape \(\)"),
         ((SCALE, [0, 0, 0], "s4", 0, (2,)), r"^zero_point: got shape \(3,\)"),
         ((SCALE, 8, "s4", 0, (2,)), r"^zero_point: got 8"),
-        ((-SCALE, 0, "s4", 0, (2,)), r"^scale: got -0\.5"),
+        ((0.0 * SCALE, 0, "s4", 0, (2,)), r"^scale: got 0\.0; wanted finite values other than 0"),
     ],
 )
 def test_what_are_no_groups_is_refused(arguments: Any, says: str) -> None:

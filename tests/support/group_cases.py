@@ -66,7 +66,7 @@ def drawn(rng: np.random.Generator, dtype: str, src_q: object) -> GroupCase:
         wei = rng.choice([lo, hi], wei.shape)
     shape = (groups, columns)
     point: Any = rng.integers(lo, hi + 1, shape) if rng.random() < 0.5 else (lo + hi + 1) // 2
-    scale = np.exp2(rng.uniform(-9, -3, shape)).astype(F)
+    scale = (np.exp2(rng.uniform(-9, -3, shape)) * rng.choice([-1, 1], shape)).astype(F)
     bias = rng.standard_normal(columns).astype(F) if rng.random() < 0.5 else None
     wei_q = pq.QParams(scale, point, dtype, axis=0, block=(size,))
     return GroupCase(wei.astype(holder), wei_q, bias, src_q)

@@ -69,8 +69,9 @@ def weights_in_groups(
         raise ShapeError("wei_q", f"scales of shape {scale.shape}", f"{tuple(dims)}, one a group")
     if size > _MOST:
         raise ShapeError("wei_q", f"groups of {size}", f"at most {_MOST}: sums stay in 32 bits")
-    if not ((scale >= F32_LEAST) & (scale <= np.finfo(np.float32).max)).all():
-        raise ArgumentError("wei_q", f"a scale of {scale.min()}", "scales that float32 holds")
+    sizes = np.abs(scale)
+    if sizes.min() < F32_LEAST or sizes.max() > np.finfo(np.float32).max:
+        raise ArgumentError("wei_q", f"a scale of {sizes.min()}", "scales that float32 holds")
     note = f"weights of {wei_q.dtype} in groups of {size}: exact sums of each, by a kernel of ours"
     return Weights(_codes(wei, wei_q.dtype), wei_q.dtype, Vec(1.0), Vec(0.0), note)
 

@@ -59,6 +59,8 @@ def from_matmul_nbits(
     b : (N, K / block_size, block_size * bits / 8) array_like of uint8
         Packed codes; flat ones are taken, too.
     scales : (N * K / block_size,) array_like of float
+        They may be negative: onnxruntime's quantizer gives the largest weight of a block its lowest
+        code.
     zero_points : array_like, optional
         Packed uint8, the blocks of a column beginning with a byte; or real ones of the scales'
         type, if they are whole numbers. Left out: 2^(bits - 1).
@@ -292,9 +294,13 @@ def _signed_points(points: object, shape: tuple[int, ...], width: int) -> Array:
 
 
 def _result(codes: Array, scale: Array, point: Array, size: int, width: int) -> Codes:
-    """Return codes (K, N) and their QParams: of 4 bits where they and zero points fit."""
-    dtype = "u8" if width > 4 or point.max(initial=0) > 15 else "u4"
+    """Return codes (K, N) and their QParams; a scale of 0 is 1, of codes that all stand for 0."""
+    dtype = "u8" if width > _BITS[1] else "u4"
     rows = np.ascontiguousarray(codes, np.uint8)
+    if (is_nothing := scale == 0.0).any():
+        own = np.repeat(is_nothing, size, axis=0)
+        rows = np.where(own, np.repeat(point, size, axis=0), rows).astype(np.uint8)
+        scale = np.where(is_nothing, np.float32(1.0), scale)
     return rows, QParams(scale, point, dtype, axis=0, block=(size,))
 
 

@@ -126,7 +126,7 @@ def _cut_and_spread(real: Array, q: QParams | None) -> tuple[float, float]:
     if q is None:
         return 0.0, 1.0
     scale, point = np.asarray(q.scale), np.asarray(q.zero_point)
-    spread = float(scale.max() / scale.min())
+    spread = float(np.abs(scale).max() / np.abs(scale).min())
     if q.block and q.axis is not None:
         scale, point = (np.repeat(each, q.block[0], q.axis) for each in (scale, point))
     elif q.axis is not None:
