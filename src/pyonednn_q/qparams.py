@@ -318,7 +318,11 @@ def _scales(value: object, *, are_signed: bool) -> Array:
 
 
 def _zero_points(value: object, dtype: str) -> Array:
-    zero_point = numbers("zero_point", value, "iu")
+    zero_point = numbers("zero_point", value, "iuV")
+    if zero_point.dtype.kind == "V":  # of 4 bits, or none
+        if dtypes.from_numpy(zero_point.dtype, "zero_point") not in _HELD:
+            raise DTypeError("zero_point", str(zero_point.dtype), "integers")
+        zero_point = zero_point.astype(np.int64)
     lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
     bad = (zero_point < lo) | (zero_point > hi)
     if bad.any():

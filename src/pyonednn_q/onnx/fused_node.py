@@ -24,7 +24,7 @@ from pyonednn_q.tables import Column, Table
 if TYPE_CHECKING:
     from pyonednn_q.network import Node
 
-_PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
+_PRECISIONS = {"f32": "FP32", "bf16": "BF16", "s4": "INT4", "u4": "INT4"}  # of weights
 _WIDE = 60  # characters of a cell; nodes have all of it
 
 Array = np.ndarray[Any, Any]

@@ -147,6 +147,21 @@ class Operator(HotCallable, Definition, hot=True):
         dims = src_dims, self._dst_dims(src_dims, ready.planned)
         return codes_for(ready, dynamic, self.weights.parts, rows, dims)
 
+    @property
+    def in_groups(self) -> bool:
+        """Whether its weights share scales in groups: it has no primitive, and no plan."""
+        return isinstance(self._runner, OnGroups)
+
+    def group_pass(self, src_dims: Dims) -> Pass | None:
+        """Return the step of a program that is all of it, of weights in groups and float32 rows.
+
+        Parameters
+        ----------
+        src_dims : tuple of int
+            Dims of the source, which has no gaps.
+        """
+        return self._runner.as_pass(self, src_dims) if isinstance(self._runner, OnGroups) else None
+
     def clear(self) -> None:
         """Let go of primitives and packed weights; calls that come make them again."""
         self._hot = None
