@@ -18,7 +18,10 @@ from onnx import helper, numpy_helper
 
 import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network import Network, Node
+from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
+from pyonednn_q.onnx.fq_quantizer import fq_quantizer
 
 Array = np.ndarray[Any, Any]
 LAYERS = ("stem", "block", "head")
@@ -220,7 +223,10 @@ def test_widths_by_trying_are_the_best_of_a_metric() -> None:
 
 
 @pytest.mark.parametrize("form", ["qdq", "fake_quantize"])
-@pytest.mark.parametrize("section", [{}, {"preset": "mixed"}, {"quantize_outputs": True}])
+@pytest.mark.parametrize(
+    "section",
+    [{}, {"preset": "mixed"}, {"quantize_outputs": True}, {"weights": {"mode": "asymmetric"}}],
+)
 def test_what_is_saved_is_what_is_loaded(section: Any, form: str, tmp_path: Path) -> None:
     found = calibrated({**PLAIN, **section})
     (x,) = images(1, seed=4)
@@ -237,6 +243,23 @@ def test_what_is_saved_is_what_is_loaded(section: Any, form: str, tmp_path: Path
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     (theirs,) = session.run(None, {"x": x})
     assert pq.quantize.quality(theirs, want).sqnr > 30  # codes that part at ties
+
+
+def test_scales_come_back_from_the_ends_of_fake_quantize() -> None:
+    """Rounded by themselves they give a neighbour of every thirtieth scale."""
+    rng = np.random.default_rng(0)
+    scale = np.exp(rng.uniform(-9, 2, 4096)).astype(np.float32)
+    point = rng.integers(-127, 127, 4096).astype(np.int8)
+    codes = np.arange(4096, dtype=np.int8).reshape(4096, 1)
+    back = GraphNode("d", "DequantizeLinear", ("c", "s", "z"), ("y",), {"axis": 0})
+    known: dict[str, Any] = {"c": codes, "s": scale, "z": point}
+    ends = {"y": Value("float32", (4096, 1))}
+    graph = fake_quantize_form(Graph((back,), known, {}, ends, {"": 20}, ends))
+    (fake,) = graph.nodes
+    found = fq_quantizer([graph.constants[name] for name in fake.inputs[1:]], 256)
+    assert found is not None
+    np.testing.assert_array_equal(found.scale, scale)
+    np.testing.assert_array_equal(found.point, point)
 
 
 def test_a_path_is_a_model_and_a_configuration(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ by themselves keeps its quantizers.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -75,17 +76,45 @@ def _is_back(back: GraphNode, store: GraphNode, constants: dict[str, Array]) -> 
     return same and _is_known(back, constants)
 
 
+def _ends(scale: Array, point: Array) -> tuple[Array, Array]:
+    """Return low and high: the nearest to (code - z)·s that give the same float32 scale again.
+
+    Rounded by themselves they give its neighbour for one scale in thirty.
+    """
+    ends = np.iinfo(point.dtype)
+    low, high = (
+        np.asarray((float(code) - point.astype(np.float64)) * scale, np.float32)
+        for code in (ends.min, ends.max)
+    )
+    lows, highs = ([each, *_neighbours(each)] for each in (low, high))
+    for one, other in sorted(product(range(5), repeat=2), key=sum):
+        gives = np.float32((highs[other].astype(np.float64) - lows[one]) / (_LEVELS - 1))
+        missed = np.float32((high.astype(np.float64) - low) / (_LEVELS - 1)) != scale
+        low = np.where(missed & (gives == scale), lows[one], low)
+        high = np.where(missed & (gives == scale), highs[other], high)
+    return low, high
+
+
+def _neighbours(end: Array) -> list[Array]:
+    """Return what lies one and two units of the last place beside; 0 stays what it is."""
+    found: list[Array] = []
+    for toward in (np.float32(np.inf), np.float32(-np.inf)):
+        each = end
+        for _ in range(2):
+            each = np.where(end == 0, end, np.nextafter(each, toward))
+            found.append(each)
+    return found[::2] + found[1::2]
+
+
 def _fake(back: GraphNode, src: str, constants: dict[str, Array]) -> GraphNode:
     scale, point = (constants[name] for name in back.inputs[1:3])
-    ends = np.iinfo(point.dtype)
     axis, ndim = 0, 1
     if scale.ndim:
         axis, ndim = int(back.attributes.get("axis", 1)), constants[src].ndim
     names = []
-    for end, code in (("low", ends.min), ("high", ends.max)):
+    for end, real in zip(("low", "high"), _ends(scale, point), strict=True):
         name = f"{back.outputs[0]}:{end}"
-        real = (float(code) - point.astype(np.float64)) * scale
-        constants[name] = along(real.astype(np.float32), axis, ndim)
+        constants[name] = along(real, axis, ndim)
         names.append(name)
     attributes = MappingProxyType({"levels": _LEVELS})
     return GraphNode(

@@ -246,7 +246,7 @@ def report(graph: Graph) -> str:
     """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
     rows = [
         [
-            shortened(", ".join(node.originals), _WIDE),
+            shortened(", ".join(node.originals) or node.name, _WIDE),
             shortened(str(node), _WIDE),
             node.how,
             node.why or "-",

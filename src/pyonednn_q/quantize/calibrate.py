@@ -132,7 +132,7 @@ def collect(
     limit : int, optional
         How many batches to read, at the most.
     progress : bool
-        Whether to show on standard error how far it is, once that takes over a second.
+        Whether to show on a terminal (standard error) how far it is, once that takes over a second.
 
     Raises
     ------
@@ -241,7 +241,7 @@ def _shown_progress(
     iterator = each("batches", batches)
     total = min(filter(None, (limit, _length(batches))), default=None)
     start = drawn = time.monotonic()
-    done = 0
+    done, is_shown = 0, progress and sys.stderr.isatty()
     while limit is None or done < limit:
         try:
             batch = next(iterator)
@@ -250,7 +250,7 @@ def _shown_progress(
         yield batch
         done += 1
         now = time.monotonic()
-        if progress and now - start > 1.0 and now - drawn > 0.2:
+        if is_shown and now - start > 1.0 and now - drawn > 0.2:
             drawn = now
             left = f"/{total}, {(now - start) * (total - done) / done:.0f} s left" if total else ""
             sys.stderr.write(f"\r\x1b[Kcollect: batch {done}{left}")

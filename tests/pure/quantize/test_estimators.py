@@ -324,6 +324,9 @@ def test_progress_is_shown_on_what_takes_long(
     clock = iter(range(1000))
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
     collect(lambda x: {"x": x}, list(DATA))
+    assert capsys.readouterr().err == ""  # no terminal
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    collect(lambda x: {"x": x}, list(DATA))
     shown = capsys.readouterr().err
     assert "collect: batch 12/24" in shown
     assert " s left" in shown
