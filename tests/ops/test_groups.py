@@ -124,9 +124,16 @@ def test_copies_and_pickles_are_the_same_layer() -> None:
     assert layer.wei_bytes == 128 * 128 // 2 + 128 * 4 * 4 + 96 * 4
     for other in (copy.copy(layer), pickle.loads(pickle.dumps(layer))):
         np.testing.assert_array_equal(other(x), want)
-    layer.clear()
-    assert layer.wei_bytes == 0
+    layer.clear()  # packed, they are the only copy
     np.testing.assert_array_equal(layer(x), want)
+    for each in (layer, case.turned):
+        each(x)
+        codes = case.wei if each is layer else case.wei.T
+        assert np.array_equal(each.weights.values, codes)
+        assert (each.weights.values.dtype, each.weights.dims) == (codes.dtype, codes.shape)
+        assert repr(each).startswith(
+            f"<{type(each).__name__} {codes.shape[0]} x {codes.shape[1]} of s4"
+        )
     assert "s4 in groups of 32" in layer.notes[0]
 
 

@@ -51,6 +51,7 @@ class GroupProduct:
     ) -> None:
         lowest = dtypes.qmin(wei_q.dtype)
         self.dims: tuple[int, int] = codes.shape
+        self._lowest = lowest
         self.group = wei_q.block[0]
         self.core = runtime.core.GroupedWeights(
             codes=_unsigned(codes, lowest),
@@ -66,6 +67,11 @@ class GroupProduct:
     def nbytes(self) -> int:
         """Bytes of what is packed."""
         return self.core.nbytes
+
+    def codes(self) -> Array:
+        """Return the codes that it was made of, in a byte each."""
+        unsigned = self.core.codes()
+        return unsigned if self._lowest == 0 else (unsigned + np.int16(self._lowest)).astype("i1")
 
     def run(self, src: Array, dynamic: Dynamic, dst: Array) -> None:
         """Write products of float32 rows, each or each of its groups as codes by its own range.

@@ -59,7 +59,7 @@ def lower_operator(at: Lowering, operator: Operator, reads: Mapping[str, str], d
 def _lower_groups(at: Lowering, operator: Operator, reads: Mapping[str, str], dst: str) -> None:
     """Add the pass of a layer with weights in groups; or the layer, where Python does more."""
     spec = at.specs[reads[SRC]]
-    channels = operator.weights.values.shape[operator.axis]
+    channels = operator.weights.dims[operator.axis]
     result = TensorSpec.dense((*spec.dims[:-1], channels), "f32")
     step = operator.group_pass(spec.dims) if spec.dtype == "f32" and len(reads) == 1 else None
     if step is not None:

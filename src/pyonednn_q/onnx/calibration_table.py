@@ -87,7 +87,7 @@ def _medians(*calls: Callable[[], Any]) -> list[float]:
 def _float_twin(operator: Operator) -> Operator | None:
     """Return the layer that computes the same of float32, of weights that are what codes mean."""
     weights = operator.weights
-    if weights.parts is not None:
+    if weights.parts is not None or operator.in_groups:
         return None
     wei = weights.values.astype(np.float32)
     if operator.settings.src_q is not None:

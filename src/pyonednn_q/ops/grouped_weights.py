@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.ops.weights import Weights
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
+
+if TYPE_CHECKING:
+    from pyonednn_q.native.group_product import GroupProduct
 
 Array = np.ndarray[Any, Any]
 
@@ -74,6 +77,48 @@ def weights_in_groups(
         raise ArgumentError("wei_q", f"a scale of {sizes.min()}", "scales that float32 holds")
     note = f"weights of {wei_q.dtype} in groups of {size}: exact sums of each, by a kernel of ours"
     return Weights(_codes(wei, wei_q.dtype), wei_q.dtype, Vec(1.0), Vec(0.0), note)
+
+
+class PackedWeights(Weights):
+    """Weights in groups that lie packed alone, and are unpacked for who asks for their codes.
+
+    Parameters
+    ----------
+    weights : Weights
+        The same, whose values may go.
+    product : GroupProduct
+        What holds the codes.
+    is_turned : bool
+        Whether the caller has them as (K, N).
+    """
+
+    __slots__ = ("is_turned", "product")
+    is_turned: bool
+    product: GroupProduct
+
+    def __init__(self, weights: Weights, product: GroupProduct, *, is_turned: bool) -> None:
+        for name in ("dtype", "scale", "zero_point", "note", "parts"):
+            object.__setattr__(self, name, getattr(weights, name))
+        object.__setattr__(self, "product", product)
+        object.__setattr__(self, "is_turned", is_turned)
+
+    def __reduce__(self) -> tuple[type[Weights], tuple[object, ...]]:
+        # What is packed belongs to a process.
+        own = (self.dtype, self.scale, self.zero_point, self.note, self.parts)
+        return Weights, (self.values, *own)
+
+    if not TYPE_CHECKING:  # a property in the place of a field
+
+        @property
+        def values(self) -> Array:
+            """Codes, in the caller's dims."""
+            codes = self.product.codes()
+            return codes.T if self.is_turned else codes
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Dims of the values."""
+        return self.product.dims[::-1] if self.is_turned else self.product.dims
 
 
 def _codes(wei: Array, dtype: str) -> Array:

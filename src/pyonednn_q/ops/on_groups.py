@@ -12,6 +12,7 @@ from pyonednn_q.native.group_product import GroupProduct
 from pyonednn_q.native.passes import as_rows
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.ops.arrays import as_output
+from pyonednn_q.ops.grouped_weights import PackedWeights
 from pyonednn_q.ops.source import OFFSET
 from pyonednn_q.predict.grouped_sums import grouped_sums
 from pyonednn_q.qparams import QParams
@@ -35,7 +36,7 @@ _CHECKED_ROWS = 5  # of seeded data: one block of rows, and one row
 
 
 class OnGroups:
-    """Packed weights of one operator, made at its first call. It holds no operator.
+    """Packed weights of one operator, made at its first call; then they are the only copy.
 
     Parameters
     ----------
@@ -53,7 +54,9 @@ class OnGroups:
         return type(self), (self.wei_q,)
 
     def __copy__(self) -> OnGroups:
-        return OnGroups(self.wei_q)
+        twin = OnGroups(self.wei_q)
+        twin._product = self._product
+        return twin
 
     def __call__(
         self,
@@ -96,6 +99,10 @@ class OnGroups:
                     )
                     if definition.settings.self_check is True:
                         self._verify(definition, product)
+                    is_turned = definition.axis == -1
+                    definition.weights = PackedWeights(
+                        definition.weights, product, is_turned=is_turned
+                    )
                     self._product = product
         return self._product
 
@@ -135,8 +142,7 @@ class OnGroups:
         raise ArgumentError("operator", "weights in groups", wanted)
 
     def clear(self) -> None:
-        """Let go of packed weights."""
-        self._product = None
+        """Keep what is packed: there is no other copy of the weights."""
 
     @property
     def shapes(self) -> tuple[Dims, ...]:
@@ -167,7 +173,7 @@ class OnGroups:
 
     def _verify(self, definition: Definition, product: GroupProduct) -> None:
         rng = np.random.default_rng(0)
-        inner = definition.weights.values.shape[0 if definition.axis == -1 else 1]
+        inner = definition.weights.dims[0 if definition.axis == -1 else 1]
         src = rng.standard_normal((_CHECKED_ROWS, inner)).astype(np.float32)
         right, dst = self.model(definition, src), np.empty((_CHECKED_ROWS, product.dims[0]), "f4")
         self._run(definition, product, src, dst)
@@ -225,7 +231,7 @@ def _dst_dims(definition: Definition, src_dims: Dims) -> Dims:
     ShapeError
         A source of other dims.
     """
-    wei = definition.weights.values.shape
+    wei = definition.weights.dims
     is_matmul = definition.axis == -1
     inner, columns = wei if is_matmul else wei[::-1]
     fits = len(src_dims) >= 2 if is_matmul else len(src_dims) == 2

@@ -210,5 +210,5 @@ class Operator(HotCallable, Definition, hot=True):
         self._hot = None
 
     def __repr__(self) -> str:
-        dims = " x ".join(map(str, self.weights.values.shape))
+        dims = " x ".join(map(str, self.weights.dims))
         return f"<{type(self).__name__} {dims} of {self.weights.dtype}, {len(self.shapes)} ready>"
