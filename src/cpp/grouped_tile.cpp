@@ -63,21 +63,25 @@ PQ_INLINE std::int32_t four(const std::int8_t* codes) {
     return bits;
 }
 
+constexpr std::size_t bytes_of_vnni = sizeof(__m512i);
+// Aligned as their elements are.
+#define PQ_VECTOR(ELEMENT, BYTES)                                                                  \
+    ELEMENT __attribute__((vector_size(BYTES), aligned(alignof(ELEMENT)), may_alias))
+using Floats = PQ_VECTOR(float, bytes_of_vnni);
+using Whole = PQ_VECTOR(std::int32_t, bytes_of_vnni);
+using Points = PQ_VECTOR(std::uint8_t, bytes_of_vnni / quad);
+#undef PQ_VECTOR
+
 // Bytes of weights are the unsigned ones of a product, so that halves of bytes need no more than
-// to be taken apart. A single row has sums of even and odd steps apart: additions wait for each
-// other.
+// to be taken apart.
 template <std::size_t rows, bool are_nibbles>
 PQ_TARGET_VNNI PQ_INLINE void sums_of_rows(const Group& group, Sums& sums) {
-    constexpr std::size_t width = sizeof(__m512i), vectors = bytes_of_step / width;
-    constexpr std::size_t chains = rows == 1 ? 2 : 1;
+    constexpr std::size_t width = bytes_of_vnni, vectors = bytes_of_step / width;
     const __m512i low = _mm512_set1_epi8(15);
-    __m512i acc[chains][vectors][rows];
-    for (std::size_t v = 0; v < vectors; ++v) {
-        for (std::size_t row = 0; row < rows; ++row) {
-            acc[0][v][row] = _mm512_set1_epi32(group.first[row]);
-            if constexpr (chains == 2) acc[1][v][row] = _mm512_setzero_si512();
-        }
-    }
+    __m512i acc[vectors][rows];
+    for (auto& each : acc)
+        for (std::size_t row = 0; row < rows; ++row)
+            each[row] = _mm512_set1_epi32(group.first[row]);
     const std::uint8_t* wei = group.wei;
     const std::int8_t* src = group.src;
     const auto add = [&](__m512i(&to)[rows], __m512i weights,
@@ -87,50 +91,97 @@ PQ_TARGET_VNNI PQ_INLINE void sums_of_rows(const Group& group, Sums& sums) {
             to[row] = _mm512_dpbusd_epi32(to[row], weights, x);
         }
     };
-    std::size_t at = 0;
-    if constexpr (are_nibbles) {
-        for (; at < group.steps; ++at) {
-            for (std::size_t v = 0; v < vectors; ++v) {
-                const __m512i both = _mm512_loadu_si512(wei + v * width);
-                const __m512i high = _mm512_and_si512(_mm512_srli_epi16(both, 4), low);
-                add(acc[0][v], _mm512_and_si512(both, low), src);
-                add(acc[chains - 1][v], high, src + quad);
-            }
-            wei += bytes_of_step;
-            src += 2 * quad;
+    for (std::size_t at = 0; at < group.steps; ++at, wei += bytes_of_step) {
+        for (std::size_t v = 0; v < vectors; ++v) {
+            const __m512i both = _mm512_loadu_si512(wei + v * width);
+            add(acc[v], are_nibbles ? _mm512_and_si512(both, low) : both, src);
+            if constexpr (are_nibbles)
+                add(acc[v], _mm512_and_si512(_mm512_srli_epi16(both, 4), low), src + quad);
         }
-    } else {
-        for (; at + chains <= group.steps; at += chains) {
-            for (std::size_t chain = 0; chain < chains; ++chain) {
-                for (std::size_t v = 0; v < vectors; ++v)
-                    add(acc[chain][v], _mm512_loadu_si512(wei + v * width), src);
-                wei += bytes_of_step;
-                src += quad;
-            }
-        }
-        if (at < group.steps)
-            for (std::size_t v = 0; v < vectors; ++v)
-                add(acc[0][v], _mm512_loadu_si512(wei + v * width), src);
+        src += are_nibbles ? 2 * quad : quad;
     }
-    for (std::size_t v = 0; v < vectors; ++v) {
-        if constexpr (chains == 2) acc[0][v][0] = _mm512_add_epi32(acc[0][v][0], acc[1][v][0]);
+    for (std::size_t v = 0; v < vectors; ++v)
         for (std::size_t row = 0; row < rows; ++row)
-            _mm512_storeu_si512(&sums[row][v * (width / quad)], acc[0][v][row]);
-    }
+            _mm512_storeu_si512(&sums[row][v * (width / quad)], acc[v][row]);
 }
 
 template <bool are_nibbles>
 PQ_TARGET_VNNI PQ_INLINE void sums_vnni(const Group& group, Sums& sums) {
-    switch (group.rows) {
-    case 1:
-        return sums_of_rows<1, are_nibbles>(group, sums);
-    case 2:
-        return sums_of_rows<2, are_nibbles>(group, sums);
-    case 3:
-        return sums_of_rows<3, are_nibbles>(group, sums);
-    default:
-        return sums_of_rows<4, are_nibbles>(group, sums);
+    if (group.rows == most_rows) return sums_of_rows<most_rows, are_nibbles>(group, sums);
+    sums_of_rows<most_rows - 1, are_nibbles>(group, sums);
+}
+
+// All columns of one row or two, and all groups: sums of a group and of floats stay in registers.
+template <std::size_t rows, bool are_nibbles>
+PQ_TARGET_VNNI PQ_INLINE void few_rows_vnni(const GroupedTile& tile, const CodeRows& src,
+                                            std::size_t row, float* values) {
+    constexpr std::size_t width = bytes_of_vnni, vectors = bytes_of_step / width;
+    constexpr std::size_t columns = width / quad, chains = 2;
+    const __m512i low = _mm512_set1_epi8(15);
+    const std::size_t stride = tile.steps * tile.codes_of_step();
+    const std::uint8_t* wei = tile.codes;
+    Floats sums[rows][vectors] = {};
+    for (std::size_t at = 0; at < tile.groups; ++at) {
+        const std::int32_t* const totals = src.totals + at * src.rows + row;
+        const std::int8_t* codes = src.codes + (at * src.rows + row) * stride;
+        // Of even and odd steps apart: additions wait for each other.
+        __m512i acc[chains][rows][vectors];
+        for (std::size_t i = 0; i < rows; ++i) {
+            const std::int32_t first = tile.points == nullptr ? -tile.point * totals[i] : 0;
+            for (std::size_t v = 0; v < vectors; ++v) {
+                acc[0][i][v] = _mm512_set1_epi32(first);
+                acc[1][i][v] = _mm512_setzero_si512();
+            }
+        }
+        const auto add = [&](__m512i(&to)[rows][vectors], std::size_t v, __m512i weights,
+                             const std::int8_t* from) PQ_TARGET_VNNI {
+            for (std::size_t i = 0; i < rows; ++i) {
+                const __m512i x = _mm512_set1_epi32(four(from + i * stride));
+                to[i][v] = _mm512_dpbusd_epi32(to[i][v], weights, x);
+            }
+        };
+        const auto add_step = [&](__m512i(&even)[rows][vectors],
+                                  __m512i(&odd)[rows][vectors]) PQ_TARGET_VNNI {
+            for (std::size_t v = 0; v < vectors; ++v) {
+                const __m512i both = _mm512_loadu_si512(wei + v * width);
+                add(even, v, are_nibbles ? _mm512_and_si512(both, low) : both, codes);
+                if constexpr (are_nibbles) {
+                    const __m512i high = _mm512_and_si512(_mm512_srli_epi16(both, 4), low);
+                    add(odd, v, high, codes + quad);
+                }
+            }
+            wei += bytes_of_step;
+            codes += are_nibbles ? 2 * quad : quad;
+        };
+        std::size_t step = 0;
+        for (; step + chains <= tile.steps; step += chains) {
+            add_step(acc[0], acc[1]);
+            add_step(acc[1], acc[0]);
+        }
+        if (step < tile.steps) add_step(acc[0], acc[1]);
+        const std::size_t part = (src.parts > 1 ? at * src.rows : 0) + row;
+        for (std::size_t v = 0; v < vectors; ++v) {
+            const std::size_t column = at * lanes + v * columns;
+            const auto& scales = *reinterpret_cast<const Floats*>(tile.scales + column);
+            for (std::size_t i = 0; i < rows; ++i) {
+                auto whole = reinterpret_cast<Whole>(_mm512_add_epi32(acc[0][i][v], acc[1][i][v]));
+                if (tile.points != nullptr) {
+                    const auto& points = *reinterpret_cast<const Points*>(tile.points + column);
+                    whole -= __builtin_convertvector(points, Whole) * totals[i];
+                }
+                if (src.points != nullptr) {
+                    const auto& own = *reinterpret_cast<const Whole*>(tile.whole + column);
+                    whole -= own * src.points[part + i];
+                }
+                Floats value = __builtin_convertvector(whole, Floats) * scales;
+                if (src.parts > 1) value *= src.scales[part + i];
+                sums[i][v] += value;
+            }
+        }
     }
+    for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t v = 0; v < vectors; ++v)
+            std::memcpy(values + i * lanes + v * columns, &sums[i][v], width);
 }
 
 // Halves of bytes multiplied in pairs stay far below 16 bits. Whole ones do not: even and odd ones
@@ -270,6 +321,23 @@ PQ_INLINE Group group_of(const GroupedTile& tile, const CodeRows& src, std::size
 PQ_PRODUCTS(any, )
 #if defined(__x86_64__)
 PQ_PRODUCTS(vnni, PQ_TARGET_VNNI)
+
+template <bool are_nibbles>
+PQ_TARGET_VNNI void tail_vnni(const GroupedTile& tile, const CodeRows& src, std::size_t row,
+                              std::size_t rows, float* values) {
+    if (rows == 1) few_rows_vnni<1, are_nibbles>(tile, src, row, values);
+    if (rows == 2) few_rows_vnni<2, are_nibbles>(tile, src, row, values);
+}
+
+// Blocks of rows read weights of a group from the nearest cache; what is left of one or two, all.
+PQ_TARGET_VNNI void rows_vnni(const GroupedTile& tile, const CodeRows& src, std::size_t begin,
+                              std::size_t end, float* values) {
+    const std::size_t left = (end - begin) % most_rows, tail = left < 3 ? left : 0;
+    if (begin + tail < end) tile_vnni(tile, src, begin, end - tail, values);
+    float* const to = values + (end - tail - begin) * lanes;
+    if (tile.are_nibbles) return tail_vnni<true>(tile, src, end - tail, tail, to);
+    tail_vnni<false>(tile, src, end - tail, tail, to);
+}
 PQ_PRODUCTS(256, PQ_TARGET_256)
 #endif
 
@@ -279,7 +347,7 @@ PQ_PRODUCTS(256, PQ_TARGET_256)
 
 TileProducts best_tile_products() {
 #if defined(__x86_64__)
-    if (multiplies_bytes()) return &tile_vnni;
+    if (multiplies_bytes()) return &rows_vnni;
     return widest<TileProducts>(&tile_256, &tile_256, &tile_any);
 #else
     return &tile_any;
