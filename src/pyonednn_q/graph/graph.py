@@ -66,6 +66,7 @@ class Value:
             object.__setattr__(self, "dims", integers("dims", self.dims))
         if self.qparams is not None:
             instance("qparams", self.qparams, QParams)
+        object.__setattr__(self, "lengths", items("lengths", self.lengths, int, str))
         if self.dims is not None and self.lengths:
             raise ArgumentError("lengths", shown(self.lengths), f"none, beside dims {self.dims}")
 

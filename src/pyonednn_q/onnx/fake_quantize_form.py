@@ -97,13 +97,13 @@ def _ends(scale: Array, point: Array) -> tuple[Array, Array]:
 
 def _neighbours(end: Array) -> list[Array]:
     """Return what lies one and two units of the last place beside; 0 stays what it is."""
-    found: list[Array] = []
+    neighbours: list[Array] = []
     for toward in (np.float32(np.inf), np.float32(-np.inf)):
         each = end
         for _ in range(2):
             each = np.where(end == 0, end, np.nextafter(each, toward))
-            found.append(each)
-    return found[::2] + found[1::2]
+            neighbours.append(each)
+    return neighbours[::2] + neighbours[1::2]
 
 
 def _fake(back: GraphNode, src: str, constants: dict[str, Array]) -> GraphNode:

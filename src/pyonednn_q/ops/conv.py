@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import whole
+from pyonednn_q.argument import named, whole
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.float_layer import quantized_layer
@@ -93,7 +93,8 @@ class _Windowed(Operator):
 
     def alike(self, wei: Array, bias: Array | None, groups: int, options: dict[str, Any]) -> Self:
         """Return an operator of the same kind and window for other weights and options."""
-        return type(self)(wei, bias, **self.window, groups=groups, **options)
+        known = named("options", options, object)
+        return type(self)(wei, bias, **{**known, **self.window, "groups": groups})
 
     def _check_wei_dims(self, wei: Array) -> None:
         if not 3 <= wei.ndim <= 5:

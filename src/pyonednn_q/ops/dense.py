@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.argument import named
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.faults.capability import leading_ones
 from pyonednn_q.native import runtime
@@ -83,7 +84,7 @@ class _Dense(Operator):
 
     def alike(self, wei: Array, bias: Array | None, _groups: int, options: dict[str, Any]) -> Self:
         """Return an operator of the same kind and window for other weights and options."""
-        return type(self)(wei, bias, **options)
+        return type(self)(wei, bias, **named("options", options, object))
 
     @property
     def _is_by_row(self) -> bool:

@@ -17,7 +17,7 @@ NOT_CALLED = {
     # Raised by nobody but us, or for what a call cannot bring about.
     *("Error", "ForkedError", "LibraryError", "SelfCheckError", "Variant"),
     # Names of choices, and tables.
-    *("ARITHMETIC", "DIALECTS", "ESTIMATORS", "runtime"),
+    *("ARITHMETIC", "DIALECTS", "ESTIMATORS", "PASSES", "runtime"),
     "from_torch",  # takes what only torch makes
     # Results, which nobody makes by hand; their methods are called.
     *(

@@ -73,7 +73,8 @@ def _graph_parts() -> dict[str, Any]:
     nodes = (pq.graph.GraphNode("n", "Relu", ("x",), ("y",)),)
     ends: dict[str, Any] = {"inputs": {"x": info}, "outputs": {"y": info}}
     constants = {"w": np.zeros(2, np.float32)}
-    return {"nodes": nodes, "constants": constants, **ends, "opsets": {"": 20}, "tensors": {}}
+    more = {"opsets": {"": 20}, "tensors": {}, "options": {"exact_rounding": True}}
+    return {"nodes": nodes, "constants": constants, **ends, **more}
 
 
 def network_calls() -> Calls:
@@ -131,7 +132,10 @@ def network_calls() -> Calls:
                 "wei_bits": 7,
             },
         ),
-        "Value": (pq.graph.Value, {"dtype": "uint8", "dims": (1, 2), "qparams": U8}),
+        "Value": (
+            pq.graph.Value,
+            {"dtype": "uint8", "dims": None, "qparams": U8, "lengths": ("n", 2)},
+        ),
         "GraphNode": (
             pq.graph.GraphNode,
             {"name": "n", "operator": "Relu", "inputs": ("x",), "outputs": ("y",), "domain": ""},
