@@ -45,11 +45,14 @@ PQ_INLINE void sums_any(const Group& group, Sums& to) {
         for (std::size_t at = 0; at < group.steps; ++at, wei += bytes_of_step) {
             for (std::size_t i = 0; i < bytes_of_step; ++i) {
                 const std::size_t k = i % quad;
-                std::int32_t& sum = sums[i / quad];
+                int more = 0;
                 if constexpr (are_nibbles)
-                    sum += (wei[i] & 15) * x[k] + (wei[i] >> 4) * x[k + quad];
+                    more = (wei[i] & 15) * x[k] + (wei[i] >> 4) * x[k + quad];
                 else
-                    sum += wei[i] * x[k];
+                    more = wei[i] * x[k];
+                std::int32_t& sum = sums[i / quad]; // it wraps in between, as the others do
+                sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
+                                                static_cast<std::uint32_t>(more));
             }
             x += are_nibbles ? 2 * quad : quad;
         }
@@ -69,6 +72,7 @@ constexpr std::size_t bytes_of_vnni = sizeof(__m512i);
     ELEMENT __attribute__((vector_size(BYTES), aligned(alignof(ELEMENT)), may_alias))
 using Floats = PQ_VECTOR(float, bytes_of_vnni);
 using Whole = PQ_VECTOR(std::int32_t, bytes_of_vnni);
+using Wrapping = PQ_VECTOR(std::uint32_t, bytes_of_vnni);
 using Points = PQ_VECTOR(std::uint8_t, bytes_of_vnni / quad);
 #undef PQ_VECTOR
 
@@ -164,16 +168,19 @@ PQ_TARGET_VNNI PQ_INLINE void few_rows_vnni(const GroupedTile& tile, const CodeR
             const std::size_t column = at * lanes + v * columns;
             const auto& scales = *reinterpret_cast<const Floats*>(tile.scales + column);
             for (std::size_t i = 0; i < rows; ++i) {
-                auto whole = reinterpret_cast<Whole>(_mm512_add_epi32(acc[0][i][v], acc[1][i][v]));
+                const __m512i both = _mm512_add_epi32(acc[0][i][v], acc[1][i][v]);
+                auto whole = reinterpret_cast<Wrapping>(both);
                 if (tile.points != nullptr) {
                     const auto& points = *reinterpret_cast<const Points*>(tile.points + column);
-                    whole -= __builtin_convertvector(points, Whole) * totals[i];
+                    const auto total = static_cast<std::uint32_t>(totals[i]);
+                    whole -= __builtin_convertvector(points, Wrapping) * total;
                 }
                 if (src.points != nullptr) {
-                    const auto& own = *reinterpret_cast<const Whole*>(tile.whole + column);
-                    whole -= own * src.points[part + i];
+                    const auto& own = *reinterpret_cast<const Wrapping*>(tile.whole + column);
+                    whole -= own * static_cast<std::uint32_t>(src.points[part + i]);
                 }
-                Floats value = __builtin_convertvector(whole, Floats) * scales;
+                const auto exact = reinterpret_cast<Whole>(whole);
+                Floats value = __builtin_convertvector(exact, Floats) * scales;
                 if (src.parts > 1) value *= src.scales[part + i];
                 sums[i][v] += value;
             }
@@ -320,6 +327,7 @@ PQ_INLINE Group group_of(const GroupedTile& tile, const CodeRows& src, std::size
 
 PQ_PRODUCTS(any, )
 #if defined(__x86_64__)
+PQ_PRODUCTS(256, PQ_TARGET_256)
 PQ_PRODUCTS(vnni, PQ_TARGET_VNNI)
 
 template <bool are_nibbles>
@@ -338,7 +346,6 @@ PQ_TARGET_VNNI void rows_vnni(const GroupedTile& tile, const CodeRows& src, std:
     if (tile.are_nibbles) return tail_vnni<true>(tile, src, end - tail, tail, to);
     tail_vnni<false>(tile, src, end - tail, tail, to);
 }
-PQ_PRODUCTS(256, PQ_TARGET_256)
 #endif
 
 #undef PQ_PRODUCTS
