@@ -33,6 +33,7 @@ from random_networks import NETWORKS, quantized, source
 
 import pyonednn_q as pq
 from pyonednn_q.native import Prepared, runtime
+from pyonednn_q.native.timing import REST_S
 from pyonednn_q.network import Network
 from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.onnx.float_model import float_model
@@ -40,7 +41,6 @@ from pyonednn_q.primitive.dense_facts import DENSE
 from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
-PAUSE = 0.02  # seconds: threads that the last runtime left spinning go to sleep
 
 
 def ours(path: Path, x: Array) -> Callable[[], Any]:
@@ -156,7 +156,7 @@ def tell_between(name: str, batch: int, folder: Path, rounds: int) -> None:
     is_dense = [isinstance(each, Prepared) and isinstance(each.problem, DENSE) for each in runs]
     samples = []
     for _ in range(rounds):
-        time.sleep(PAUSE)
+        time.sleep(REST_S)
         compiled(x)
         start = time.perf_counter()
         steps = compiled.step_seconds(x)
@@ -174,7 +174,7 @@ def measured(calls: list[Callable[[], Any]], rounds: int) -> list[list[float]]:
     samples: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for times, call in zip(samples, calls, strict=True):
-            time.sleep(PAUSE)
+            time.sleep(REST_S)
             call()  # the caches are its own again
             start = time.perf_counter()
             call()

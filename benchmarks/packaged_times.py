@@ -35,6 +35,7 @@ from pyonednn_q.graph.graph import Graph
 from pyonednn_q.models.float_form import float_form
 from pyonednn_q.models.peer_sessions import installed, ready
 from pyonednn_q.native import runtime
+from pyonednn_q.native.timing import REST_S
 from pyonednn_q.onnx.model_writer import model_bytes
 from pyonednn_q.onnx.open_dims import bound
 
@@ -42,7 +43,6 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Call: TypeAlias = Callable[[], object]
 Inputs: TypeAlias = dict[str, Array]
 
-PAUSE = 0.005  # seconds, after which no thread waits for work by spinning
 COLUMNS = ("INT8", "FP32", "ORT INT8", "ORT FP32", "OpenVINO INT8", "OpenVINO FP32")
 
 # By package and file: dims of the input, or of all inputs.
@@ -163,7 +163,7 @@ def row(name: str, path: Path, options: argparse.Namespace) -> str:
         samples: list[list[float]] = [[] for _ in calls]
         for _ in range(options.rounds):
             for times, (_, call) in zip(samples, calls, strict=True):
-                time.sleep(PAUSE)
+                time.sleep(REST_S)
                 call()  # the caches are its own again
                 start = clock()
                 call()

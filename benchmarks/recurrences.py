@@ -1,10 +1,10 @@
 """LSTM and GRU as networks of ours beside onnxruntime: a call of one node.
 
-Of float32, and of 8-bit weights as `calibrate` makes them, which onnxruntime reads, too (it has no
-GRU of those). Called in turn on the same arrays, in the same process, on as many threads each,
-after a pause. Prints Markdown: medians in microseconds of a call, the ratio of paired samples with
-its interval at 95 %, and how far ours is from onnxruntime's result of float32. Needs onnx and
-onnxruntime. Run ``python benchmarks/recurrences.py``.
+Of float32, and of 8-bit weights as `calibrate` makes them. onnxruntime has LSTMs of those, too; of
+a GRU it runs the function in the file, of floats. Called in turn on the same arrays, in the same
+process, on as many threads each, after a pause. Prints Markdown: medians in microseconds of a call,
+the ratio of paired samples with its interval at 95 %, and how far ours is from onnxruntime's result
+of float32. Needs onnx and onnxruntime. Run ``python benchmarks/recurrences.py``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from onnx import helper, numpy_helper
 
 import pyonednn_q as pq
 from pyonednn_q.bench.summary import paired_ratio
+from pyonednn_q.native.timing import REST_S
 from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +32,6 @@ RNG = np.random.default_rng(0)
 GATES = {"LSTM": 4, "GRU": 3}
 NAMES = ("x", "w", "r", "b")  # inputs, in ONNX's order
 NARROW = 64  # below, `calibrate` leaves LSTMs in floats: of 32, 20 us were INT8, 14 float32
-PAUSE = 0.02  # seconds: threads that the last runtime left spinning go to sleep
 
 
 class Case(NamedTuple):
@@ -75,7 +75,7 @@ def runs_of(operator: str, case: Case, threads: int) -> list[tuple[str, Run, Run
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     plain = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(proto)))
     runs = [("float32", *pair_of(plain, proto.SerializeToString(), x, threads))]
-    if operator == "LSTM" and hidden >= NARROW:
+    if hidden >= NARROW:
         calibrated = pq.calibrate(pq.onnx.load(proto), [x])
         with TemporaryDirectory() as folder:
             calibrated.save(Path(folder) / "int8.onnx")
@@ -98,7 +98,7 @@ def measured(runs: Sequence[Run], rounds: int, calls: int) -> list[list[float]]:
     times: list[list[float]] = [[] for _ in runs]
     for at in range(rounds + 3):
         for run, each in zip(runs, times, strict=True):
-            time.sleep(PAUSE)
+            time.sleep(REST_S)
             run()  # wakes its own threads
             start = time.perf_counter()
             for _ in range(calls):

@@ -56,6 +56,17 @@ struct Codes {
 Pass mean_pass(std::size_t images, std::size_t places, std::size_t channels, const Codes& src,
                const Codes& dst);
 
+// One of the dims that windows slide over.
+struct WindowDim {
+    std::size_t length, count; // of the source, and how many windows there are
+    std::size_t kernel, stride, dilation, lo;
+};
+
+// The largest of each window of f32, u8 or s8 values, channels last and without gaps: of NaN NaN.
+// Throws ShapeError where a window has no value.
+Pass largest_pass(const std::string& dtype, std::size_t images, std::size_t channels,
+                  const std::vector<WindowDim>& dims);
+
 // y = (x - mean) / sqrt(variance + epsilon) · gain + shift of float32 rows without gaps, each of as
 // many columns as gain and shift have values. Not centered: of a mean of 0, and the mean square.
 Pass layer_norm_pass(std::size_t rows, float epsilon, std::vector<float> gain,
@@ -81,8 +92,9 @@ Pass comparison_pass(const std::string& alg, const std::string& dtype, const Dim
 // of bools 1 and 0, and whether they are not 0.
 Pass conversion_pass(std::size_t count, const std::string& src, const std::string& dst);
 
-// Sums (added up in float64), means or maxima (NaN where there is one) of (outer, terms, inner)
-// float32 values over terms.
+// Sums, means, products, logarithms of sums (all in float64, rounded once but for the mean) or
+// maxima (NaN where there is one) of (outer, terms, inner) float32 values over terms: sum, mean,
+// prod, log_sum, max.
 Pass reduction_pass(const std::string& alg, std::size_t outer, std::size_t terms,
                     std::size_t inner);
 

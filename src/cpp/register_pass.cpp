@@ -75,6 +75,14 @@ Pass lookup_from_python(const py::bytes& table, const Dims& dims, const std::vec
     return lookup_pass({entries.begin(), entries.end()}, dims, strides, product, sum);
 }
 
+Pass largest_from_python(const std::string& dtype, std::size_t images, std::size_t channels,
+                         const std::vector<std::array<std::size_t, 6>>& dims) {
+    std::vector<WindowDim> of;
+    for (const auto& [length, count, kernel, stride, dilation, lo] : dims)
+        of.push_back({length, count, kernel, stride, dilation, lo});
+    return largest_pass(dtype, images, channels, of);
+}
+
 } // namespace
 
 void register_pass(py::module_& m) {
@@ -86,6 +94,8 @@ void register_pass(py::module_& m) {
           "Bytes by a table, of one source or two.");
     m.def("mean_pass", &mean_from_python, py::arg("images"), py::arg("places"), py::arg("channels"),
           py::arg("src"), py::arg("dst"), "Codes of the mean over all places, channels last.");
+    m.def("largest_pass", &largest_from_python, py::arg("dtype"), py::arg("images"),
+          py::arg("channels"), py::arg("dims"), "The largest of each window, channels last.");
     m.def("layer_norm_pass", &layer_norm_pass, py::arg("rows"), py::arg("epsilon"), py::arg("gain"),
           py::arg("shift"), py::arg("is_centered"),
           "Rows of float32 values normalized, of as many columns as gain.");
@@ -110,7 +120,7 @@ void register_pass(py::module_& m) {
           py::arg("inner"), py::arg("index"), py::arg("weights"), py::arg("taps"),
           "Weighted sums of float32 values along a dimension.");
     m.def("reduction_pass", &reduction_pass, py::arg("alg"), py::arg("outer"), py::arg("terms"),
-          py::arg("inner"), "Sums, means or maxima of float32 values.");
+          py::arg("inner"), "Sums, means, products or maxima of float32 values.");
     m.def(
             "pick_pass",
             [](std::size_t count, std::size_t item,

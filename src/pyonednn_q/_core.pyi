@@ -186,6 +186,12 @@ def recurrence_pass(
     has_c: bool,
 ) -> Pass: ...
 def rows_pass(count: int, table: NDArray[np.float32]) -> Pass: ...
+def largest_pass(
+    dtype: str,
+    images: int,
+    channels: int,
+    dims: Sequence[Sequence[int]],
+) -> Pass: ...
 def mean_pass(
     images: int,
     places: int,

@@ -224,3 +224,39 @@ def test_a_leaky_relu_that_leaves_alpha_out_has_that_of_onnx() -> None:
     theirs[0, 0] += 1
     (node,) = differences(ready, {"x": x}, {"y": theirs})
     assert (node.values - node.equal, node.unexplained) == (1, 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_softmax_of_another_scale_is_onnxruntimes_table(seed: int) -> None:
+    """Their 1 / scale is rounded down: some codes are others, and some lie beside its ties."""
+    rng = np.random.default_rng(seed)
+    points = {
+        "s": np.float32(0.0875),
+        "z": np.uint8(149),
+        "t": np.float32(0.0024),
+        "n": np.uint8(0),
+    }
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["r"]),
+        helper.make_node("Softmax", ["r"], ["p"], axis=1),
+        helper.make_node("QuantizeLinear", ["p", "t", "n"], ["c"]),
+        helper.make_node("DequantizeLinear", ["c", "t", "n"], ["y"]),
+    ]
+    dims = [1, 16, 4, 525]
+    ends = [[helper.make_tensor_value_info(name, 1, dims)] for name in "xy"]
+    held = [numpy_helper.from_array(np.asarray(each), name) for name, each in points.items()]
+    graph = helper.make_graph(nodes, "softmax", *ends, held)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    loaded = pq.onnx.load(proto)
+    feeds = {"x": rng.normal(0, 4, dims).astype(np.float32)}
+    own = pq.onnx.Model(pq.onnx.fuse(loaded))
+    theirs = onnxruntime_values(loaded, feeds, {"q", "c", "y"})
+    (codes,) = [each for each in differences(own, feeds, theirs) if each.output == "c"]
+    assert codes.equal < codes.values
+    assert codes.unexplained == 0
+    assert codes.arithmetic == "softmax of onnxruntime_table"
+    changed = theirs["c"].copy()
+    changed[changed == 0] = 1
+    (codes,) = [e for e in differences(own, feeds, {**theirs, "c": changed}) if e.output == "c"]
+    assert codes.unexplained > 0

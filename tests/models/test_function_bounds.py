@@ -176,3 +176,27 @@ def test_functions_of_what_is_off_by_much_have_no_finite_bound() -> None:
     found = function_bounds(quotient, values, [0.0, 0.0], np.full(3, np.inf))
     assert found is not None
     assert not np.isfinite(found).any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_batch_norms_are_within_their_bound(seed: int) -> None:
+    """In onnxruntime's order of operations, and in that of a gain that a layer has taken in."""
+    rng = np.random.default_rng(seed)
+    dims = (2, 40, 9, 9)
+    values = {"x": rng.normal(0, 3, dims), "scale": rng.normal(0, 2, 40), "b": rng.normal(0, 2, 40)}
+    values |= {"mean": rng.normal(0, 3, 40), "var": np.exp(rng.normal(0, 2, 40))}
+    values = {name: each.astype(np.float32) for name, each in values.items()}
+    part = part_of("BatchNormalization", *values, epsilon=1e-5)
+    exact, apart = bound(part, values)
+    each = [values[name].reshape(-1, 1, 1) for name in ("scale", "b", "mean", "var")]
+    scale, shift, mean, var = each
+    gain = scale / np.sqrt(var + np.float32(1e-5))
+    for result in (theirs(part, values), values["x"] * gain + (shift - mean * gain)):
+        assert (np.abs(result - exact) <= apart).all()
+    assert (
+        apart
+        <= 64
+        * F32_UNIT
+        * (np.abs(values["x"]) + np.abs(mean) + np.abs(shift))
+        * np.maximum(1, np.abs(gain))
+    ).all()

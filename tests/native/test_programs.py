@@ -12,6 +12,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError, Error, LayoutError, Sha
 from pyonednn_q.native import runtime
 from pyonednn_q.native.program import Pass, program
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.window import Window
 from pyonednn_q.qparams import QParams
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ def _compared(
     core: Any, alg: str, dtype: str = "s32", constant: bytes = b"", by: Any = (1,)
 ) -> Any:
     return core.comparison_pass(alg, dtype, [2], [[1], [1], list(by)], constant, False)
+
+
+def _largest(core: Any, dim: tuple[int, ...] = (3, 1, 1, 1, 1, 0), dtype: str = "u8") -> Any:
+    return core.largest_pass(dtype, 1, 1, [dim])
 
 
 SPACE = ([2], [[1], [1], [1]])  # dims, and strides of three tensors
@@ -147,6 +152,12 @@ SPACE = ([2], [[1], [1], [1]])  # dims, and strides of three tensors
         (lambda core: core.reduction_pass("sum", 0, 2, 3), ShapeError, "outer"),
         (lambda core: core.reduction_pass("sum", 1, FAR, 3), ShapeError, "outer"),
         (lambda core: core.reduction_pass("sum", 1, 2, 0), ShapeError, "terms"),
+        (lambda core: _largest(core, dtype="f16"), DTypeError, "dtype"),
+        (lambda core: _largest(core, (3, 4, 1, 1, 1, 0)), ShapeError, "window"),
+        (lambda core: _largest(core, (3, 1, 2, 1, 0, 0)), ShapeError, "window"),
+        (lambda core: _largest(core, (FAR, 1, 1, 1, 1, 0)), ShapeError, "src"),
+        (lambda core: _largest(core, (3, FAR, 1, 1, 1, 0)), ShapeError, "dst"),
+        (lambda core: core.largest_pass("u8", 1, 1, []), ShapeError, "dims"),
         (lambda core: _compared(core, "more"), ArgumentError, "alg"),
         (lambda core: _compared(core, "less", dtype="u8"), DTypeError, "dtype"),
         (lambda core: _compared(core, "less", constant=b"1234"), ShapeError, "constant"),
@@ -174,6 +185,12 @@ def of_one(
 
 
 PASSES = {  # bytes of each tensor
+    "largest": (
+        Pass.largest(
+            "u8", (1, 3, 4, 5), (1, 3, 2, 5), Window((2, 2), (1, 1), (2, 1), (0, 0), (0, 1))
+        ),
+        (60, 30),
+    ),
     "table": (Pass.look_up(SAME, (4, 16), (16, 1), (16, 1)), (64, 64)),
     "gaps": (Pass.look_up(SAME, (4, 8), (16, 2), (8, 1)), (63, 32)),
     "two": (

@@ -180,7 +180,14 @@ def test_operators_turn_back_until_a_bound_is_reached() -> None:
     tuned = found.within(right, 0.95)
     assert right(tuned.model()) >= 0.95
     assert tuple(tuned.floats) == ("innerproduct2",)
-    assert next(iter(found.sensitivity())) == "innerproduct2"
+    lost = tuned.sensitivity()
+    assert next(iter(lost)) == "innerproduct2"
+    assert {*lost} == {*tuned.layers} == {*lost.seconds}
+    took = f"3 passes, {sum(lost.seconds.values()) / 3:.2g} s a pass"
+    *rows, whole = str(lost).splitlines()
+    assert [row.split()[0] for row in rows[-3:]] == [*lost]
+    assert whole.startswith(took)
+    assert tuned.summary().splitlines()[-1].startswith(f"sensitivity: {took}")
 
 
 def test_summary_says_what_each_node_loses(found: pq.onnx.Calibration) -> None:

@@ -12,66 +12,11 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 import onnxruntime
-from onnx import ModelProto, helper, numpy_helper
 
 import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError
+from support.peers.branched_models import WITHOUT, branch, chosen, inputs
 from support.peers.small_models import floats, make, model, ready, theirs
-
-# Their pass that moves quantizers ends the process where an If reads what was dequantized.
-_WITHOUT = ["QDQPropagationTransformer"]
-INT64 = 7
-
-
-def branch(nodes: list[Any], output: str, **constants: Any) -> Any:
-    held = [numpy_helper.from_array(np.asarray(each), name) for name, each in constants.items()]
-    end = helper.make_empty_tensor_value_info(output)
-    return helper.make_graph(nodes, "branch", [], [end], held)
-
-
-def squeezed(name: str, result: str) -> list[Any]:
-    """Return what exporters write for squeeze(0): an If on the length, which hands a tensor on."""
-    same = branch([make("Identity", [name], ["as_it_is"])], "as_it_is")
-    less = branch([make("Squeeze", [name, "first"], ["less"])], "less")
-    return [
-        make("Shape", [name], ["dims"]),
-        make("Gather", ["dims", "nought"], ["length"]),
-        make("Equal", ["length", "one"], ["is_one"]),
-        make("If", ["is_one"], [result], then_branch=less, else_branch=same),
-    ]
-
-
-def chosen(dims: list[Any]) -> ModelProto:
-    """Return a model of two rates, whose layers have the same names in both branches."""
-    wei = {"k": floats(4, 3, 3)}
-    fast = [
-        make("Conv", ["h", "k"], ["c"], "conv", pads=[1, 1]),
-        make("Relu", ["c"], ["r"]),
-        *squeezed("r", "s"),
-        make("Conv", ["r", "k2"], ["d"], "conv2", pads=[1, 1]),
-        make("Add", ["d", "s"], ["e"]),
-    ]
-    slow = [make("Conv", ["h", "k"], ["c"], "conv", pads=[1, 1])]
-    parts = {"first": np.array([0]), "nought": np.int64(0), "one": np.int64(1)}
-    nodes = [
-        make("Equal", ["rate", "wanted"], ["is_fast"]),
-        make("Conv", ["x", "k0"], ["h0"], "conv0", pads=[1, 1]),
-        make("Relu", ["h0"], ["h"]),
-        make(
-            "If",
-            ["is_fast"],
-            ["g"],
-            then_branch=branch(fast, "e", **wei, k2=floats(4, 4, 3), **parts),
-            else_branch=branch(slow, "c", k=floats(4, 3, 3)),
-        ),
-        make("Conv", ["g", "k3"], ["y"], "conv3"),
-    ]
-    constants = {"wanted": np.int64(16000), "k0": floats(3, 2, 3), "k3": floats(2, 4, 1)}
-    return model(nodes, {"x": dims, "rate": []}, constants, types={"rate": INT64})
-
-
-def inputs(rate: int, batch: int = 1) -> dict[str, Any]:
-    return {"x": floats(batch, 2, 12), "rate": np.asarray(rate)}
 
 
 @pytest.mark.parametrize("dims", [[1, 2, 12], ["n", 2, "m"]])
@@ -101,7 +46,7 @@ def test_layers_of_a_branch_are_int8(dims: list[Any], tmp_path: Path) -> None:
     found.save(tmp_path / "model.onnx")
     loaded = pq.load(tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(
-        tmp_path / "model.onnx", providers=["CPUExecutionProvider"], disabled_optimizers=_WITHOUT
+        tmp_path / "model.onnx", providers=["CPUExecutionProvider"], disabled_optimizers=WITHOUT
     )
     for rate, batch in ((16000, 1), (8000, 1), (16000, 1 if dims[0] == 1 else 3)):
         arrays = inputs(rate, batch)
@@ -116,12 +61,6 @@ def test_layers_of_a_branch_are_int8(dims: list[Any], tmp_path: Path) -> None:
         assert hows.count("FP32 convolution") == in_floats, hows
         assert hows.count("INT8 convolution") == len(hows) - in_floats
     assert found.network.inputs == ("x", "rate")
-
-
-def test_batches_choose_one_branch() -> None:
-    graph = pq.onnx.load(chosen([1, 2, 12]))
-    with pytest.raises(ArgumentError, match="batches: got inputs that choose another branch"):
-        pq.calibrate(graph, [inputs(16000), inputs(8000)])
 
 
 def test_a_condition_that_layers_compute_is_none_of_these() -> None:

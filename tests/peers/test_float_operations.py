@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,29 +10,13 @@ import pytest
 pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
-import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.network import PythonCall
-from support.peers.small_models import floats, make, model, ready, theirs
+from support.peers.small_models import Case, compiled, floats, make, model, ready
 
 Array = np.ndarray[Any, Any]
-Case = tuple[list[Any], Mapping[str, Array], Mapping[str, Any]]
 
 IMAGE = floats(2, 6, 5, 4)
 INT64, BOOL = 7, 9
-
-
-def compiled(case: Case, **types: int) -> tuple[Array, Array, pq.onnx.Model]:
-    """Return our result in one compiled program, that of onnxruntime, and our model."""
-    nodes, inputs, constants = case
-    dims = {name: each.shape for name, each in inputs.items()}
-    proto = model(nodes, dims, constants, types=types)
-    own = ready(proto)
-    network = own.network()
-    assert not [node.dst for node in network.nodes if isinstance(node.runs, PythonCall)]
-    result = network(*inputs.values())["y"]
-    np.testing.assert_array_equal(result, own.run(inputs)["y"])
-    return result, theirs(proto, inputs), own
 
 
 ONE = {"x": IMAGE}
@@ -44,6 +27,8 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "same, lower": {"auto_pad": "SAME_LOWER", "strides": [2, 1]},
     "valid": {"auto_pad": "VALID"},
     "padded on one side": {"pads": [0, 0, 1, 1], "strides": [2, 1]},
+    "dilated": {"dilations": [2, 3]},
+    "dilated, with pads": {"dilations": [2, 1], "pads": [1, 0, 2, 1], "strides": [1, 2]},
 }
 # What is rounded once, or moved: the same bits.
 EXACT: dict[str, Case] = {
@@ -220,48 +205,6 @@ def test_means_of_windows_and_places() -> None:
         result, wanted, _ = compiled(([node], ONE, {}))
         # Sums of at most 20 numbers below 5.
         np.testing.assert_allclose(result, wanted, rtol=0, atol=20 * 5 * 2.0**-23)
-
-
-REDUCED = ("Sum", "Mean", "Max", "Min", "L1", "L2", "SumSquare")
-
-
-@pytest.mark.parametrize("seed", range(84))
-def test_reductions_over_any_axes(seed: int) -> None:
-    """Of whole numbers sums are exact; of others one rounding of ours, some of theirs."""
-    rng = np.random.default_rng(seed)
-    dims = tuple(int(each) for each in rng.integers(1, 8, rng.integers(2, 6)))
-    count = int(rng.integers(1, len(dims)))
-    axes = [int(axis) for axis in rng.choice(len(dims), count, replace=False)]
-    axes = [axis - len(dims) if rng.integers(2) else axis for axis in axes]
-    operator = f"Reduce{REDUCED[seed % len(REDUCED)]}"
-    is_whole = bool(rng.integers(2))
-    x = rng.normal(0, 1, dims).astype(np.float32)
-    x = np.rint(8 * x).astype(np.float32) if is_whole else x
-    how = {"keepdims": int(rng.integers(2))}
-    nodes, held = [make(operator, ["x"], ["y"], axes=axes, **how)], {}
-    if operator == "ReduceSum":
-        nodes, held = [make(operator, ["x", "a"], ["y"], **how)], {"a": np.array(axes)}
-    result, wanted, _ = compiled((nodes, {"x": x}, held))
-    is_sum = operator in {"ReduceSum", "ReduceL1", "ReduceSumSquare"}
-    if operator in {"ReduceMax", "ReduceMin"} or (is_whole and is_sum):
-        np.testing.assert_array_equal(result, wanted)
-    else:
-        terms = float(np.prod([dims[axis] for axis in axes]))
-        most = np.square(x).max() if operator == "ReduceSumSquare" else np.abs(x).max()
-        off = (terms + 2) * 2.0**-24 * terms * most
-        np.testing.assert_allclose(result, wanted, rtol=0, atol=off)
-
-
-def test_reductions_of_what_is_not_finite() -> None:
-    """What the standard's NumPy has; onnxruntime's depends on where the NaN is."""
-    x = floats(3, 5, 70)
-    x[0, 2] = -np.inf
-    x[1, 3, 40] = np.nan
-    x[2, 1, 6] = np.inf
-    for axis in (1, 2):
-        node = make("ReduceMax", ["x"], ["y"], axes=[axis], keepdims=0)
-        y = ready(model([node], {"x": x.shape}, {})).run({"x": x})["y"]
-        np.testing.assert_array_equal(y, x.max(axis=axis))
 
 
 @pytest.mark.parametrize("seed", range(40))

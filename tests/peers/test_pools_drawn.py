@@ -93,7 +93,9 @@ def test_drawn_pools(pytestconfig: pytest.Config) -> None:
         tally["open"] += bool(verdict.open)
         for name, why in verdict.refused.items():
             known = [words for words, holds in REFUSED.items() if words in why and holds(case)]
-            if not (verdict.open or known or any(each in why for each in _ELSEWHERE)):
+            elsewhere = any(each in why for each in _ELSEWHERE)
+            elsewhere &= case.pool != "MaxPool" or "reference loops" not in why
+            if not (verdict.open or known or elsewhere):
                 faults.append(f"{case}: {name} refuses, {why}")
             tally.update(f"refused: {words}" for words in known[:1])
         if verdict.theirs not in {"right", ""} and not verdict.theirs.startswith("refused"):

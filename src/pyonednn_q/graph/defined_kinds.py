@@ -75,11 +75,7 @@ _BY_DEFINITION: tuple[tuple[int, DimsRule, str], ...] = (
     (1, pool, "LpPool"),
     (1, pool_over_places, "GlobalLpPool"),
     (1, broadcast, "Mean Sum"),
-    (
-        1,
-        reduction,
-        "ReduceLogSum ReduceLogSumExp ReduceProd",
-    ),
+    (1, reduction, "ReduceLogSumExp"),
     (7, same, "Acos Asin Atan Cos Sin Tan"),
     (9, same, "Acosh Asinh Atanh Cosh MeanVarianceNormalization Shrink Sign Sinh"),
     (9, same.making(("@dtype", 0)), "EyeLike"),

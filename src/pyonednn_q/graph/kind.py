@@ -14,13 +14,13 @@ __all__ = ["Attributes", "Form", "Kind"]
 Attributes = Mapping[str, Any]
 Older = Literal["", "branches", "dropout", "norm", "resize", "softmax", "upsample"]
 Form = Literal[
-    "", "as_onnx", "binary", "blocks", "concat", "conv", "fake_quantize", "gemm", "integer", "lstm",
-    "matmul", "softmax", "unary",
+    "", "as_onnx", "binary", "blocks", "concat", "conv", "fake_quantize", "gemm", "integer",
+    "matmul", "recurrence", "softmax", "unary",
 ]  # fmt: skip
 Bound = Literal[
     "", "cast", "dequantize", "dynamic", "exact_sum", "exponential", "floor", "function",
-    "hard_swish", "layer_norm", "leaky", "line", "mean", "product", "quotient", "softmax", "step",
-    "sum", "total",
+    "hard_swish", "layer_norm", "leaky", "line", "mean", "norm", "product", "quotient", "softmax",
+    "step", "sum", "total",
 ]  # fmt: skip
 Chain = Literal["", "step", "activation", "clip", "prelu", "norm", "add", "sub", "mul", "div"]
 

@@ -150,7 +150,11 @@ ABS = Kind(
     dims=rules.same,
 )
 BATCH_NORM = Kind(
-    "BatchNormalization", chain="norm", older=(9, "norm"), dims=rules.norm_over_batches
+    "BatchNormalization",
+    chain="norm",
+    older=(9, "norm"),
+    bound="norm",
+    dims=rules.norm_over_batches,
 )
 
 # Activations.
@@ -292,9 +296,9 @@ REDUCE_MEAN = Kind(
 )
 REDUCE_SUM = Kind("ReduceSum", ours="Reduction", reads=(13, ("axes",)), dims=rules.reduction)
 REDUCE_MAX = Kind("ReduceMax", ours="Reduction", bound="step", dims=rules.reduction)
-REDUCE_MIN, REDUCE_L1, REDUCE_L2, REDUCE_SQUARES = (
-    Kind(name, ours="Reduction", dims=rules.reduction)
-    for name in ("ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare")
+REDUCE_MIN, REDUCE_L1, REDUCE_L2, REDUCE_SQUARES, REDUCE_PRODUCT, REDUCE_LOG_SUM = (
+    Kind(f"Reduce{name}", ours="Reduction", dims=rules.reduction)
+    for name in ("Min", "L1", "L2", "SumSquare", "Prod", "LogSum")
 )
 
 # What moves elements.
@@ -367,7 +371,10 @@ ATTENTION, ROI_ALIGN = Kind("Attention", since=23), Kind("RoiAlign", since=10, d
 ROTARY = Kind("RotaryEmbedding", since=23, dims=rules.same)
 TRILU = Kind("Trilu", since=14, dims=rules.same)
 
-DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "lstm", rules.recurrence)
+DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "recurrence", rules.recurrence)
+# Ours: no other runtime has one.
+DYNAMIC_GRU = theirs("DynamicQuantizeGRU", "GRU", "recurrence", rules.recurrence, "pyonednn_q")
+DYNAMIC_RECURRENT = (DYNAMIC_LSTM, DYNAMIC_GRU)
 MATMUL_BITS = theirs("MatMulNBits", "MatMul", "blocks", rules.block_product)
 FAKE_QUANTIZE = theirs("FakeQuantize", "", "fake_quantize", rules.same, "org.openvinotoolkit")
 

@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
     arrays = None if options.input is None else arrays_of(options.input)
     file = read(Path(options.what[0]), options, arrays)
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
+    file = file.chosen(inputs)
     threads = options.threads[0] if options.threads else runtime.get_num_threads()
     budget = Budget(options.min_time, options.repeat)
     times = measure(file, inputs, peers or installed(), budget, threads, options.callers)

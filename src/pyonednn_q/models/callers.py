@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyonednn_q.native import runtime
+from pyonednn_q.native.timing import REST_S
 
 __all__ = ["waits_at_once"]
 
@@ -23,7 +24,8 @@ def waits_at_once(
     Parameters
     ----------
     runtimes : sequence of sequence of callable
-        What each caller of each runtime calls. Runtimes take turns: three rounds of all.
+        What each caller of each runtime calls. Runtimes take turns: three rounds of all, with a
+        rest before each turn.
     seconds : float
         Time of each runtime, in seconds, all rounds together; each caller makes at least five calls
         in a round.
@@ -33,6 +35,7 @@ def waits_at_once(
     waits: list[list[float]] = [[] for _ in runtimes]
     for _ in range(_ROUNDS):
         for calls, own in zip(runtimes, waits, strict=True):
+            time.sleep(REST_S)
             start = threading.Barrier(len(calls))
             with ThreadPoolExecutor(len(calls)) as pool:
                 work = [

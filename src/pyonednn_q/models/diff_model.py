@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     arrays = None if options.input is None else arrays_of(options.input)
     file = read(options.model, options, arrays, as_written=True)
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
+    file = file.chosen(inputs)
     outputs = file.model.run(inputs)
     nodes = file.model.nodes
     wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}

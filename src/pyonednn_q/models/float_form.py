@@ -19,7 +19,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.dynamic_layers import scaling_of
-from pyonednn_q.onnx.dynamic_lstm import with_real_weights
+from pyonednn_q.onnx.dynamic_recurrences import with_real_weights
 from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.linear import dequantize_linear
 from pyonednn_q.onnx.passes import prepared

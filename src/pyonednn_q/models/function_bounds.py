@@ -31,6 +31,7 @@ Values = Mapping[str, Array]
 _LEAST = 2 * F32_LEAST  # kernels have 0 for smaller exponentials
 _ERF = np.frompyfunc(math.erf, 1, 1)
 _HARD = 3.0  # where HardSwish becomes 0 and x
+_OF_NORM = 8  # a sum with epsilon, a root, gain, product, mean, shift; and that gain in scales
 _ROUNDED = 3 * F32_UNIT  # a product with a constant that is rounded itself, and a sum
 
 
@@ -76,8 +77,9 @@ def _bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array
     match part.row.bound:
         case "softmax":
             return _of_softmax(part, own[part.inputs[0]], off[0], exact)
-        case "layer_norm":
-            return _of_layer_norm(part, own, off, exact)
+        case "layer_norm" | "norm" as norm:
+            of_norm = _of_layer_norm if norm == "layer_norm" else _of_batch_norm
+            return of_norm(part, own, off, exact)
         case "quotient" if exact.dtype.kind == "f":
             least = np.abs(own[part.inputs[1]].astype(np.float64)) - off[1]
             moved = np.where(least > 0, (off[0] + np.abs(exact) * off[1]) / least, np.inf)
@@ -96,6 +98,20 @@ def _bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array
             size = np.maximum(1.0, np.abs(exact))
             return np.asarray(row.slope * off[0] + units * F32_UNIT * size)
     return None
+
+
+def _of_batch_norm(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array | None:
+    """Return the bound of a batch norm, whose gain a layer before it may hold in its scales."""
+    if any(part.outputs[1:]):
+        return None
+    along = (-1, *(1,) * (exact.ndim - 2))
+    gain, shift, mean, var = (
+        own[name].astype(np.float64).reshape(along) for name in part.inputs[1:5]
+    )
+    gain = np.abs(gain) / np.sqrt(var + float(part.attributes.get("epsilon", 1e-5)))
+    source = np.abs(own[part.inputs[0]].astype(np.float64)) + off[0]
+    sizes = gain * (source + np.abs(mean)) + np.abs(shift)
+    return np.asarray(gain * off[0] + gamma(_OF_NORM) * (sizes + np.abs(exact)))
 
 
 def _is_erf(part: GraphNode) -> bool:

@@ -11,6 +11,8 @@ from pyonednn_q import onnx
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.inspection.layer_file import named_arrays
 from pyonednn_q.models.model_arguments import dims_of
+from pyonednn_q.onnx.choices import Bindings
+from pyonednn_q.onnx.fused_node import is_fused
 from pyonednn_q.onnx.model_reader import load_with_options
 from pyonednn_q.shown import shown
 
@@ -44,6 +46,25 @@ class ModelFile(NamedTuple):
     path: Path
     graph: Graph
     model: onnx.Model
+
+    def chosen(self, inputs: Mapping[str, Array]) -> ModelFile:
+        """Return the same with the branches that inputs choose, where they choose some.
+
+        Parameters
+        ----------
+        inputs : mapping of str to ndarray
+            All inputs of a call.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the input.
+        """
+        if is_fused(self.model.graph):
+            return self
+        self.model.run(inputs)
+        _, known = Bindings(self.graph).of(inputs)
+        return ModelFile(self.path, known(), self.model.bound())
 
 
 def read(

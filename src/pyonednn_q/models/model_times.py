@@ -7,7 +7,6 @@ has its FP32 counterpart.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +23,7 @@ from pyonednn_q.models.callers import waits_at_once
 from pyonednn_q.models.float_form import float_form
 from pyonednn_q.models.timed_form import TimedForm, node_samples, peer_calls
 from pyonednn_q.native import runtime
-from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, interleaved, looped
+from pyonednn_q.native.timing import REST_S, TAKEN_AGAIN, Budget, interleaved, looped
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.ops.operator import Operator
@@ -41,7 +40,6 @@ Array = np.ndarray[Any, Any]
 WHOLE, AT_ONCE = "whole model", "whole model, callers at once"
 _INT8, _F32 = Precision("u8", "s8", "u8"), Precision("f32", "f32", "f32")
 _IN_PLACE = "in place"
-_REST_S = 0.005  # after which the threads of the runtime before no longer wait for work by spinning
 
 
 class NodeTime(NamedTuple):
@@ -206,7 +204,8 @@ def _whole(
 ) -> list[Row]:
     """Return a row of each form as a whole, with the other runtimes as rivals."""
     calls = [*(form.call for form in forms), *peers.values()]
-    timed = interleaved([_seconds(call) for call in calls], budget, taken_again=TAKEN_AGAIN)
+    seconds = [looped(call) for call in calls]
+    timed = interleaved(seconds, budget, taken_again=TAKEN_AGAIN, rest_s=REST_S)
     ours, theirs = timed[: len(forms)], dict(zip(peers, timed[len(forms) :], strict=True))
     rows = []
     for form, own in zip(forms, ours, strict=True):
@@ -263,17 +262,6 @@ def _at_once(
         row = _row(AT_ONCE, AT_ONCE, form.dtype, own, threads)
         rows.append(replace(row, cache="warm", suite="", rivals=tuple(rivals)))
     return rows
-
-
-def _seconds(call: Callable[[], object]) -> Callable[[int], float]:
-    loop = looped(call)
-
-    def seconds(count: int) -> float:
-        time.sleep(_REST_S)
-        call()  # the caches are its own again
-        return loop(count)
-
-    return seconds
 
 
 def _layers(

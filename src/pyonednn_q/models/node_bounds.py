@@ -22,7 +22,7 @@ from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.models.function_bounds import function_bounds, function_values, gamma
 from pyonednn_q.models.real_values import computed, dequantized, wide
-from pyonednn_q.onnx.lstm_of_codes import lstm_of_codes
+from pyonednn_q.onnx.gru_of_codes import recurrence_of_codes
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import GraphNode
@@ -100,9 +100,9 @@ def values_of(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[A
     if part.row in {kinds.DYNAMIC_QUANTIZE, kinds.CAST}:  # which say float32
         narrow = {name: _narrow(own[name]) for name in part.inputs if name}
         return [wide(each) for each in computed(part, narrow, opsets)]
-    if part.row is kinds.DYNAMIC_LSTM:
-        known = lstm_of_codes(part, own)
-        return [known.results, known.last, known.cells]
+    if part.row in kinds.DYNAMIC_RECURRENT:
+        known = recurrence_of_codes(part, own)
+        return [known.results, known.last, known.cells][: len(part.outputs)]
     exact = function_values(part, own)
     return computed(part, own, opsets) if exact is None else [exact]
 

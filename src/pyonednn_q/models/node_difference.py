@@ -28,8 +28,8 @@ from pyonednn_q import emulate
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.inspection import explain_difference
-from pyonednn_q.models.lstm_difference import lstm_told
 from pyonednn_q.models.node_bounds import float_bound
+from pyonednn_q.models.recurrence_difference import recurrence_told
 from pyonednn_q.models.tie_reach import by_ties
 from pyonednn_q.onnx.fused_node import CodeOperation
 from pyonednn_q.ops.operator import Operator
@@ -44,6 +44,7 @@ __all__ = ["NodeDifference", "compared", "differences"]
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
+_TABLE = "onnxruntime_table"  # of floats, whose last places follow from lengths that it fuses
 _TIES = "float32 at ties"
 _SUMS = "float32, in another order"
 _FUNCTIONS = "float32, another approximation"
@@ -195,8 +196,8 @@ def _of_floats(
 ) -> tuple[str, str, int]:
     """Return the same of floats: beside their bound, or their distances where there is none."""
     words = f"up to {steps.max():.1f} units in the last place of the largest value"
-    if node.parts[0].row is kinds.DYNAMIC_LSTM and name == node.parts[0].outputs[0]:
-        return lstm_told(node.parts[0], both, values, words)
+    if node.parts[0].row in kinds.DYNAMIC_RECURRENT and name == node.parts[0].outputs[0]:
+        return recurrence_told(node.parts[0], both, values, words)
     lost = int(np.count_nonzero(~np.isfinite(steps)))
     bound = float_bound(node, name, values, opsets)
     if bound is None or bound.apart is None or both[0].dtype.itemsize < np.float32().itemsize:
@@ -260,6 +261,12 @@ def _dialects(
             continue
         if codes.shape == theirs.shape and np.array_equal(codes, theirs):
             yield f"{name} of {dialect}", table[dialect]
+        elif dialect == _TABLE and codes.shape == theirs.shape:
+            allowed = by_ties(node, values, opsets, is_whole=True)
+            apart = np.abs(codes.astype(np.int64) - theirs)
+            if allowed is not None and (apart <= allowed).all():
+                words = f"{table[dialect]}; {np.count_nonzero(apart)} lie beside a half of that"
+                yield f"{name} of {dialect}", words
 
 
 def _emulated(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:

@@ -42,6 +42,9 @@ class OutputCompared:
         rows have one.
     is_finite : bool
         Whether all is finite that is finite in floats. Elsewhere nothing is compared.
+    is_alike : bool
+        Whether dims are the same in all batches. Where a loop ends at another step, they are not,
+        and nothing is compared: SQNR, cosine and top 1 are 0.
     """
 
     name: str
@@ -51,6 +54,7 @@ class OutputCompared:
     largest: float
     top1: float | None
     is_finite: bool
+    is_alike: bool = True
 
     def plain(self) -> dict[str, Any]:
         """Return it by the names of its parts, for JSON."""
@@ -65,7 +69,7 @@ def compared(floats: Outputs, others: Outputs) -> list[OutputCompared]:
     floats : sequence of mapping of str to ndarray
         Outputs of the float form.
     others : sequence of mapping of str to ndarray
-        Outputs of the same batches, with the same dims.
+        Outputs of the same batches.
     """
     return [
         _compared(name, [each[name] for each in floats], [each[name] for each in others])
@@ -74,6 +78,8 @@ def compared(floats: Outputs, others: Outputs) -> list[OutputCompared]:
 
 
 def _compared(name: str, floats: Sequence[Array], others: Sequence[Array]) -> OutputCompared:
+    if any(a.shape != b.shape for a, b in zip(floats, others, strict=True)):
+        return OutputCompared(name, 0, 0.0, 0.0, 0.0, 0.0, is_finite=True, is_alike=False)
     x, y = (
         np.concatenate([array.reshape(-1).astype(np.float64) for array in arrays])
         for arrays in (floats, others)

@@ -146,8 +146,9 @@ def run(options: argparse.Namespace) -> int:
         out=out,
         layers=len(calibration.layers),
         floats=_floats(calibration, model),
-        samples=_count(batches),
+        samples=len(batches) if samples.is_by_file else _count(batches),
         seconds=seconds,
+        sensitivity=calibration.notes().get("sensitivity", ""),
         nbytes=(options.model.stat().st_size, out.stat().st_size),
         milliseconds=_milliseconds(model, floats, graph, batches[0]),
         outputs=outputs,
@@ -172,6 +173,8 @@ class _QuantizationReport:
         How many were compared.
     seconds : float
         Time of calibrating, in seconds, with what --within took.
+    sensitivity : str
+        What the passes took that order layers for --within; empty: there were none.
     nbytes : pair of int
         Bytes of the float file and of the INT8 file.
     milliseconds : mapping of str to float
@@ -186,6 +189,7 @@ class _QuantizationReport:
     floats: Mapping[str, str]
     samples: int
     seconds: float
+    sensitivity: str
     nbytes: tuple[int, int]
     milliseconds: Mapping[str, float]
     outputs: Sequence[OutputCompared]
@@ -205,6 +209,7 @@ class _QuantizationReport:
             "floats": dict(self.floats),
             "samples": self.samples,
             "seconds": self.seconds,
+            "sensitivity": self.sensitivity,
             "float_bytes": self.nbytes[0],
             "int8_bytes": self.nbytes[1],
             "milliseconds": dict(self.milliseconds),
@@ -219,7 +224,7 @@ class _QuantizationReport:
             [
                 printable(each.name),
                 str(each.values),
-                f"{each.sqnr:.1f}" if each.is_finite else "not finite",
+                _sqnr(each),
                 f"{each.cosine:.6f}",
                 f"{each.largest:.4g}",
                 "-" if each.top1 is None else f"{each.top1:.2%}",
@@ -235,6 +240,7 @@ class _QuantizationReport:
             [
                 printable(f"{self.model} -> {self.out}"),
                 f"{count}, found in {self.seconds:.1f} s",
+                *([f"sensitivity: {self.sensitivity}"] if self.sensitivity else []),
                 f"{before / 1e6:.2f} MB before, {after / 1e6:.2f} MB now",
                 f"a call: {times}",
                 "",
@@ -243,6 +249,12 @@ class _QuantizationReport:
                 *(["", "layers in floats", *floats] if floats else []),
             ]
         )
+
+
+def _sqnr(each: OutputCompared) -> str:
+    if not each.is_alike:
+        return "other dims"
+    return f"{each.sqnr:.1f}" if each.is_finite else "not finite"
 
 
 _COLUMNS = ("values", "SQNR dB", "cosine", "largest difference", "same top 1")
@@ -271,20 +283,20 @@ def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> di
     from pyonednn_q.models.peer_sessions import installed, ready
     from pyonednn_q.native import runtime
     from pyonednn_q.native.first_run import LOGGER
-    from pyonednn_q.native.timing import Budget, interleaved, looped
+    from pyonednn_q.native.timing import REST_S, Budget, interleaved, looped
     from pyonednn_q.onnx.open_dims import bound
 
-    ours = [looped(lambda: model.run(batch)), looped(lambda: floats.run(batch))]
-    timed = interleaved(ours, Budget())
+    calls = {
+        "INT8": looped(lambda: model.run(batch)),
+        "FP32": looped(lambda: floats.run(batch)),
+    }
     known = bound(graph, {name: batch[name].shape for name in graph.symbols})
-    names = ["INT8", "FP32"]
-    # Behind ours, and not in turns: its threads wait for work on the processors that ours need.
     for peer in installed(["onnxruntime"]):
         try:
             call = ready(peer, known, batch, runtime.get_num_threads())
         except UnsupportedError as error:
             LOGGER.warning("not timed: %s: %s", peer, error)
             continue
-        timed += interleaved([looped(call)], Budget())
-        names.append(f"FP32 by {peer}")
-    return {name: median(t.samples_us) / 1e3 for name, t in zip(names, timed, strict=True)}
+        calls[f"FP32 by {peer}"] = looped(call)
+    timed = interleaved([*calls.values()], Budget(), rest_s=REST_S)
+    return {name: median(t.samples_us) / 1e3 for name, t in zip(calls, timed, strict=True)}

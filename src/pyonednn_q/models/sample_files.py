@@ -23,7 +23,8 @@ FORM = """\
 Samples lie in a file that numpy.savez wrote, arrays by the names of the model's inputs, or in one
 that numpy.save wrote, of a model with one input; or in a folder of such files, which are read in
 the order of their names. The first dim of an array runs over samples; an array that has a dim less
-than the input is one sample. Files may differ in all lengths that the model leaves open."""
+than the input is one sample. Files may differ in all lengths that the model leaves open. Where
+inputs begin with different lengths, as states do, a file is one batch, in the model's dims."""
 
 
 class SampleFiles:
@@ -42,6 +43,8 @@ class SampleFiles:
     ----------
     batch : int
         Samples of a batch; the last one of a file has fewer where the model leaves that open.
+    is_by_file : bool
+        Whether a file is one batch, as inputs begin with different lengths.
 
     Raises
     ------
@@ -55,9 +58,11 @@ class SampleFiles:
         }
         self._types = {name: value.dtype for name, value in graph.inputs.items()}
         fixed = {each[0] for each in self._dims.values() if each and isinstance(each[0], int)}
-        if len(fixed) > 1:
-            raise ArgumentError("--data", f"inputs of {sorted(fixed)} samples", "one number of all")
-        self._fixed = next(iter(fixed), None)
+        is_open = any(each and isinstance(each[0], str) for each in self._dims.values())
+        self.is_by_file = len(fixed) > 1 or (is_open and bool(fixed - {1}))
+        if self.is_by_file and batch is not None:
+            raise ArgumentError("--batch", str(batch), "none: a file is a batch of this model")
+        self._fixed = None if self.is_by_file else next(iter(fixed), None)
         if self._fixed is not None and batch not in {None, self._fixed}:
             raise ArgumentError("--batch", str(batch), f"{self._fixed}, which the model says")
         self.batch = self._fixed or batch or 1
@@ -83,6 +88,9 @@ class SampleFiles:
     def _all(self) -> Iterator[dict[str, Array]]:
         for file in self._files:
             arrays = self._checked(file, self._read(file))
+            if self.is_by_file:
+                yield arrays
+                continue
             counts = {len(array) for array in arrays.values() if array.ndim}
             for start in range(0, max(counts, default=1), self.batch):
                 part = {
@@ -118,17 +126,20 @@ class SampleFiles:
                 got = f"nothing, beside {shown(sorted(arrays))}"
                 raise ArgumentError(argument, got, "an array of that name, an input's")
             array = _typed(argument, arrays[name], self._types[name])
-            if array.ndim == len(dims) - 1:
+            first = 0 if self.is_by_file else 1
+            if array.ndim == len(dims) - first and not self.is_by_file:
                 array = array[np.newaxis]
             is_alike = array.ndim == len(dims) and all(
                 isinstance(wanted, str) or length == wanted
-                for length, wanted in zip(array.shape[1:], dims[1:], strict=True)
+                for length, wanted in zip(array.shape[first:], dims[first:], strict=True)
             )
             if not is_alike or not array.size:
-                wanted = ", ".join(["samples", *(str(each) or "?" for each in dims[1:])])
+                lead = [] if self.is_by_file else ["samples"]
+                wanted = ", ".join([*lead, *(str(each) or "?" for each in dims[first:])])
                 raise ShapeError(argument, str(array.shape), f"({wanted})" if dims else "a number")
             known[name] = array
-        if len({len(array) for array in known.values() if array.ndim}) > 1:
+        counts = {len(array) for array in known.values() if array.ndim}
+        if len(counts) > 1 and not self.is_by_file:
             got = ", ".join(f"{shown(name)} {array.shape}" for name, array in known.items())
             raise ShapeError(str(file), got, "as many samples of each input")
         return known

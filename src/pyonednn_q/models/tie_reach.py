@@ -31,7 +31,9 @@ Values = dict[str, Array]
 _OF_QUANTIZER = 4
 
 
-def by_ties(node: FusedNode, values: Values, opsets: Mapping[str, int]) -> Array | None:
+def by_ties(
+    node: FusedNode, values: Values, opsets: Mapping[str, int], *, is_whole: bool = False
+) -> Array | None:
     """Return by how many codes each value of a node may differ, being beside a tie.
 
     Parameters
@@ -42,6 +44,9 @@ def by_ties(node: FusedNode, values: Values, opsets: Mapping[str, int]) -> Array
         What it reads, and constants of the nodes that it stands for.
     opsets : mapping of str to int
         Opset version of each domain of the model.
+    is_whole : bool
+        Whether the reciprocals of scales are rounded down to whole numbers, as onnxruntime's
+        softmax has them.
 
     Returns
     -------
@@ -64,6 +69,7 @@ def by_ties(node: FusedNode, values: Values, opsets: Mapping[str, int]) -> Array
                 apart.update(zip(part.outputs, bounds, strict=False))
                 continue
             step, point = scale_of(part, own), point_of(part, own)
+            step = 1 / np.floor(np.float32(1) / np.float32(step)) if is_whole else step
             real = own[part.inputs[0]] / step
             size = np.abs(real) + abs(float(point))
             near = apart.get(part.inputs[0], 0.0) / step + _OF_QUANTIZER * F32_UNIT * size

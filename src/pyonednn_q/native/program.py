@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyonednn_q._core import Program as CoreProgram
     from pyonednn_q.native.arrays import Array
     from pyonednn_q.primitive.tensor import TensorSpec
+    from pyonednn_q.primitive.window import Window
     from pyonednn_q.qparams import QParams
 
 
@@ -135,6 +136,25 @@ class Pass:
         images, channels, *lengths = dims
         core = runtime.core.mean_pass(images, prod(lengths), channels, _codes(src_q), _codes(dst_q))
         return cls(core, f"mean of {cross(dims)} to {dst_q.dtype}")
+
+    @classmethod
+    def largest(cls, dtype: str, src: Sequence[int], dst: Sequence[int], window: Window) -> Pass:
+        """Return the largest value of each window, which may be dilated.
+
+        Parameters
+        ----------
+        dtype : {"f32", "u8", "s8"}
+            Data type of both ends.
+        src, dst : sequence of int
+            (N, C, spatial) of both, of one to three spatial dims, channels last and without gaps.
+        window : Window
+            What slides over them; each place of it holds a value of the source.
+        """
+        (images, channels, *lengths), counts = src, dst[2:]
+        of_window = (window.kernel, window.stride, window.dilation, window.padding_lo)
+        dims = [list(each) for each in zip(lengths, counts, *of_window, strict=True)]
+        core = runtime.core.largest_pass(dtype, images, channels, dims)
+        return cls(core, f"the largest of {cross(window.kernel)} for {cross(dst)}")
 
     @classmethod
     def layer_norm(
@@ -297,7 +317,7 @@ class Pass:
 
     @classmethod
     def reduction(cls, alg: str, outer: int, terms: int, inner: int) -> Pass:
-        """Return sums, means or maxima of (outer, terms, inner) float32 values over terms."""
+        """Return what `network.Reduction` is of (outer, terms, inner) float32 values over terms."""
         core = runtime.core.reduction_pass(alg, outer, terms, inner)
         return cls(core, f"{alg} of {terms} for {outer}x{inner} values")
 

@@ -2,7 +2,8 @@
 
 A sample is the mean over a few calls in a C++ loop, enough of them for the clock. Warm: an untimed
 call goes before each sample, because the primitive before it has used the caches. Cold: a sample is
-one call, after other memory than its own has gone through the caches.
+one call, after other memory than its own has gone through the caches. Runtimes with threads of
+their own rest before each turn, which then has several samples.
 
 A sample is disturbed where something else had the processor meanwhile. Two signs of it hold on
 every runtime: it took half as long again as the fastest of its primitive, or, where it lasted
@@ -33,6 +34,9 @@ _LEAST_ROUNDS = 11
 _CALIBRATION_S = 3e-4
 SLOW = 1.5  # times the fastest sample: what quiet machines stay below, a lost quantum far above
 TAKEN_AGAIN = 3  # times, where a sample was disturbed
+# Between runtimes: threads of the one before spin on for work, and would slow this one down.
+REST_S = 0.1
+_TURN_S = 1e-2  # of samples behind a rest, at least
 _TOO_MANY = 0.25  # of the samples, beyond which the median is among what was disturbed
 _QUANTUM_S = 3e-3  # what Linux lets a thread run while another one waits
 _WAITED = 0.25  # of a sample's time, summed over the threads
@@ -118,6 +122,7 @@ def interleaved(
     flush: Callable[[], object] | None = None,
     *,
     taken_again: int = 0,
+    rest_s: float = 0.0,
 ) -> list[Timed]:
     """Time primitives in turn, in another order each round.
 
@@ -131,6 +136,9 @@ def interleaved(
         Cold: called before each timed call.
     taken_again : int
         How often, at most, a sample that was disturbed is taken again.
+    rest_s : float
+        Seconds of nothing before each turn. A turn is one sample; behind a rest as many as take ten
+        milliseconds.
 
     Returns
     -------
@@ -143,24 +151,28 @@ def interleaved(
     calls = [1 if flush else max(1, round(MIN_SAMPLE_S / estimate)) for estimate in estimates]
     lengths = [n * estimate for n, estimate in zip(calls, estimates, strict=True)]
 
-    def sample(index: int) -> _Reading:
+    def turn(index: int, count: int) -> list[_Reading]:
+        if rest_s:
+            time.sleep(rest_s)
         if flush:
             flush()
         else:
             primitives[index](1)
-        return _sample(primitives[index], calls[index], lengths[index])
+        return [_sample(primitives[index], calls[index], lengths[index]) for _ in range(count)]
 
     samples: list[list[_Reading]] = [[] for _ in primitives]
     order = list(range(len(primitives)))
     shuffle = random.Random(5).shuffle
-    for _ in range(budget.rounds_of(lengths)):
+    rounds = budget.rounds_of(lengths)
+    of_turn = math.ceil(_TURN_S / min(lengths)) if rest_s else 1
+    for begin in range(0, rounds, of_turn):
         shuffle(order)
         for index in order:
-            samples[index].append(sample(index))
+            samples[index] += turn(index, min(of_turn, rounds - begin))
     counts = [0] * len(primitives)
     for _ in range(taken_again):
         for at, index in sorted((at, i) for i in order for at in _disturbed(samples[i])):
-            samples[index][at] = sample(index)
+            (samples[index][at],) = turn(index, 1)
             counts[index] += 1
     return [
         Timed(n, tuple(one.us for one in taken), count, len(_disturbed(taken)))

@@ -21,7 +21,6 @@ from pyonednn_q.network.operations import (
     Concat,
     Convert,
     Dequantize,
-    Pool,
     PythonCall,
     Quantize,
     Reshape,
@@ -30,6 +29,7 @@ from pyonednn_q.network.recurrence import Recurrence
 from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
 from pyonednn_q.network.selections import IsNaN, Pick, TableRows, Where
 from pyonednn_q.network.sequence import sequential
+from pyonednn_q.network.window_pools import Pool
 
 __all__ = [
     "CodeMatMul",

@@ -99,13 +99,14 @@ class Elementwise:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Sums, means or maxima of float32 values over dimensions, which have a length of 1 then.
+    """Sums, products or maxima of float32 values over dimensions, which have a length of 1 then.
 
-    Sums are added up in float64 and rounded once; of NaN a maximum is NaN.
+    Sums are added up in float64 and rounded once, and so are products, and logarithms of sums; a
+    mean is the rounded sum divided in float32. Of NaN a maximum is NaN.
 
     Parameters
     ----------
-    alg : {"sum", "mean", "max"}
+    alg : {"sum", "mean", "max", "prod", "log_sum"}
         What is made of them.
     axes : tuple of int
         Which dimensions, counted from the end when negative.
@@ -115,7 +116,7 @@ class Reduction:
     axes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        one_of("alg", self.alg, ("sum", "mean", "max"))
+        one_of("alg", self.alg, ("sum", "mean", "max", "prod", "log_sum"))
         object.__setattr__(self, "axes", integers("axes", self.axes))
         if not self.axes:
             raise ArgumentError("axes", "none", "one at least")

@@ -31,7 +31,6 @@ from pyonednn_q.network.operations import (
     Concat,
     Convert,
     Dequantize,
-    Pool,
     PythonCall,
     Quantize,
     Reshape,
@@ -39,6 +38,7 @@ from pyonednn_q.network.operations import (
 from pyonednn_q.network.recurrence import Recurrence
 from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
 from pyonednn_q.network.selections import IsNaN, Pick, TableRows, Where
+from pyonednn_q.network.window_pools import Pool
 from pyonednn_q.ops.arrays import as_array, by_name
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.shapes import Shapes

@@ -31,22 +31,16 @@ Array = np.ndarray[Any, Any]
 
 
 class SourceMeans:
-    """Means of the channels of layers' sources, over batches.
+    """Means of the channels of layers' sources, over batches."""
 
-    Parameters
-    ----------
-    layers : iterable of GraphNode
-    """
-
-    def __init__(self, layers: Iterable[GraphNode]) -> None:
-        self._layers = tuple(layers)
+    def __init__(self) -> None:
         self._sums: dict[str, Array] = {}
         self._counts: dict[str, int] = {}
 
-    def add(self, values: Mapping[str, Array]) -> None:
-        """Take the tensors of a batch in."""
+    def add(self, layers: Iterable[GraphNode], values: Mapping[str, Array]) -> None:
+        """Take a batch in: layers that ran on it, and its tensors."""
         known: dict[tuple[str, int], Array] = {}
-        for layer in self._layers:
+        for layer in layers:
             name = layer.inputs[0]
             if name not in values or values[name].ndim < 2:
                 continue

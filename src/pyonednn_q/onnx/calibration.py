@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -17,22 +17,28 @@ from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.onnx.bias_correction import with_biases_corrected
 from pyonednn_q.onnx.calibration_options import scored
 from pyonednn_q.onnx.calibration_table import described, table, times_of
-from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes, with_dynamic_lstms
+from pyonednn_q.onnx.dynamic_recurrences import (
+    recurrences_worth_codes,
+    with_dynamic_recurrences,
+)
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
 from pyonednn_q.onnx.float_operators import with_known_operators
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
-from pyonednn_q.onnx.open_quantizers import at_inputs, opened
+from pyonednn_q.onnx.open_quantizers import at_inputs, opened, standing_for
 from pyonednn_q.onnx.passes import passed
 from pyonednn_q.onnx.quantized_form import (
+    Ends,
     QuantizerPlacement,
     codes_name,
     layers_of,
+    shared_ranges,
     with_quantizers,
 )
 from pyonednn_q.quantize.group_search import smallest_group
+from pyonednn_q.quantize.layer_sensitivity import LayerSensitivity
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
 
@@ -42,7 +48,7 @@ if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
 # What a graph of floats goes through, behind `with_norms_as_layers`.
-PASSES = (with_biases_corrected, with_quantizers, with_dynamic_lstms)
+PASSES = (with_biases_corrected, with_quantizers, with_dynamic_recurrences)
 
 Array = np.ndarray[Any, Any]
 
@@ -63,6 +69,8 @@ class Calibration:
         Names of layers that stay in floats; f32 unless said.
     quantizers : Quantizers
         What tensors become.
+    others : iterable of (mapping of str to ndarray, mapping of str to ndarray)
+        Batches that take other branches, one for each choice of branches, and what is made of them.
 
     Attributes
     ----------
@@ -86,35 +94,56 @@ class Calibration:
         values: Values,
         floats: Floats = (),
         quantizers: Quantizers = PLAIN,
+        others: Iterable[tuple[Values, Values]] = (),
     ) -> None:
         self.source = source
         self.ranges = MappingProxyType(dict(ranges))
         self.quantizers = quantizers
         self._inputs, self._values = inputs, values
-        self._plain = at_inputs(source, inputs)
-        self._lstms = () if quantizers.config is not None else lstms_worth_codes(self._plain)
-        self.layers = tuple(node.name for node in (*layers_of(self._plain), *self._lstms))
+        self._batches = ((inputs, values), *others)
+        self._plains = [at_inputs(source, each) for each, _ in self._batches]
+        layers = [node.name for plain in self._plains for node in layers_of(plain)]
+        of_steps = [each for plain in self._plains for each in recurrences_worth_codes(plain)]
+        recurrences = [] if quantizers.config is not None else [node.name for node in of_steps]
+        self._recurrences = frozenset(recurrences)
+        self.layers = tuple(dict.fromkeys([*layers, *recurrences]))
+        self._sensitivity: LayerSensitivity | None = None
         self._settle(floats)
 
     def _settle(self, floats: Floats) -> None:
         self.floats = MappingProxyType(float_types(floats, self.layers))
         stay = frozenset(self.floats)
-        placement = QuantizerPlacement(self._plain, stay, self.ranges)
-        self.changes = placement.changes()
-        quantizers, narrow = self.quantizers, {node.name for node in self._lstms} - stay
-        corrected, placed, of_lstms = PASSES
-        passes = (
-            partial(corrected, layers=placement.layers, quantizers=quantizers),
-            partial(placed, ranges=self.ranges, floats=stay, quantizers=quantizers),
-            partial(of_lstms, names=narrow, quantize=quantizers.weights),
+        placements = [QuantizerPlacement(each, stay, self.ranges) for each in self._plains]
+        changes = (change for placement in placements for change in placement.changes())
+        self.changes = tuple(dict.fromkeys(changes))
+        ranges, quantizers = self._shared(placements), self.quantizers
+        corrected, placed, of_steps = PASSES
+        shared = (
+            partial(placed, ranges=ranges, floats=stay, quantizers=quantizers),
+            partial(of_steps, names=self._recurrences - stay, quantize=quantizers.weights),
         )
-        self._seen = passed(self._plain, passes)
-        graph = opened(self.source, self._plain, self._seen)
-        self.graph = replace(graph, changes=self._seen.changes)
+        self._seen = []
+        for plain, placement in zip(self._plains, placements, strict=True):
+            first = partial(corrected, layers=placement.layers, quantizers=quantizers)
+            self._seen.append(passed(plain, (first, *shared)))
+        graph = opened(self.source, self._plains, self._seen)
+        told = (change for seen in self._seen for change in seen.changes)
+        self.graph = replace(graph, changes=tuple(dict.fromkeys(told)))
+
+    def _shared(self, placements: Sequence[QuantizerPlacement]) -> Ends:
+        """Return ranges that hold for all choices of branches: what one shares, all do."""
+        if len(placements) == 1:
+            return self.ranges
+        names = dict.fromkeys(name for placement in placements for name in placement.tensors)
+        groups = [group for placement in placements for group in placement.moved()]
+        groups += standing_for(self.source, self._plains)
+        return {**self.ranges, **shared_ranges(names, groups, self.ranges)}
 
     def notes(self) -> dict[str, str]:
-        """Return what a configuration asks for and does not get, and what it leaves in floats."""
+        """Return what a configuration does not get, what it leaves in floats, what passes took."""
         told = {f"config [{at}]": note for at, note in enumerate(self.quantizers.notes(), 1)}
+        if self._sensitivity is not None:
+            told["sensitivity"] = self._sensitivity.took()
         whys = self.quantizers.floats()
         return {**{name: why for name, why in whys.items() if name in self.floats}, **told}
 
@@ -169,20 +198,29 @@ class Calibration:
         other._settle(floats)  # noqa: SLF001 - of its kind
         return other
 
-    def sensitivity(self) -> dict[str, float]:
+    def sensitivity(self) -> LayerSensitivity:
         """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first.
 
-        One run for each layer, on the first batch; layers in floats are made ready once for all.
+        One run for each layer, on the first batch that takes its branch; layers in floats are made
+        ready once for all.
+        It is found once for all choices of layers. `seconds` of it, its text, and notes of
+        `summary` say what that took.
         """
-        lost: dict[str, float] = {}
-        ready: dict[str, list[Operator]] = {}
-        for layer in self.layers:
-            alone = self.with_floats(name for name in self.layers if name != layer)
-            fused = fuse(alone._seen, **alone.options())  # noqa: SLF001 - of its kind
-            fused = with_known_operators(fused, ready)
-            outputs = Model(fused).run(self._inputs)
-            lost[layer] = min(quality(self._values[name], y).sqnr for name, y in outputs.items())
-        return dict(sorted(lost.items(), key=lambda each: each[1]))
+        if self._sensitivity is None:
+            ready: dict[str, list[Operator]] = {}
+            self._sensitivity = LayerSensitivity.of(self.layers, partial(self._alone, ready))
+        return self._sensitivity
+
+    def _alone(self, ready: dict[str, list[Operator]], layer: str) -> float:
+        """Return the SQNR of the outputs if a layer alone is INT8, the worst of them."""
+        alone = self.with_floats(name for name in self.layers if name != layer)
+        lost = []
+        for seen, (inputs, values) in zip(alone._seen, self._batches, strict=True):  # noqa: SLF001
+            if layer in {node.name for node in seen.nodes}:
+                fused = with_known_operators(fuse(seen, **alone.options()), ready)
+                outputs = Model(fused).run(inputs)
+                lost += [quality(values[name], y).sqnr for name, y in outputs.items()]
+        return min(lost)
 
     def within(
         self,
@@ -248,8 +286,8 @@ class Calibration:
         """Return a table, a line for each node: how it runs, plan, exactness, SQNR, time.
 
         SQNR, in dB, of the node's result against the float model's, errors of the nodes before it
-        included, on the first batch of the calibration. Under the table it says why layers run in
-        floats.
+        included, on the first batch of the calibration, so of the branches that this one takes.
+        Under the table it says why layers run in floats.
 
         Parameters
         ----------
@@ -259,13 +297,13 @@ class Calibration:
         """
         flag("times", times)
         ready = Model(
-            self._fused(self._seen)
+            self._fused(self._seen[0])
         ).graph  # with the nodes of layers that no kernel takes
         names = [name for node in ready.nodes for name in node.outputs if name]
         outputs = {name: ready.tensors.get(name, Value("float32", None)) for name in names}
         seen = Model(replace(ready, outputs=MappingProxyType({**outputs, **ready.outputs})))
         values = {**self._inputs, **seen.run(self._inputs)}
-        reals = codes_name(self._seen.nodes)
+        reals = codes_name(self._seen[0].nodes)
         rows = []
         for node in seen.nodes:
             name = reals.get(node.output, node.output)
@@ -293,7 +331,7 @@ class Calibration:
     def __reduce__(self) -> tuple[Any, ...]:
         batch = self._inputs, self._values
         own = (self.source, dict(self.ranges), *batch, dict(self.floats), self.quantizers)
-        return type(self), own
+        return type(self), (*own, self._batches[1:])
 
     def __repr__(self) -> str:
         return f"<Calibration of {len(self.layers)} layers, {len(self.floats)} in floats>"

@@ -14,7 +14,7 @@ from pyonednn_q.argument import applied, each, function, named, one_of, real
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.onnx.float_types import Floats, Values, float_types
 from pyonednn_q.ops.arrays import as_array
-from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, made_by
+from pyonednn_q.quantize.calibrate import ESTIMATORS, estimator, gathered, made_by
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.config_reader import read_config
 from pyonednn_q.quantize.quantizers import Quantizers
@@ -174,8 +174,7 @@ def known_config(
 def found_ranges(
     run: Callable[[Any], Values],
     batches: Iterable[Any],
-    names: Iterable[str],
-    quantizers: Quantizers,
+    quantizers: Callable[[], Quantizers],
     estimators: Callable[[], Estimator],
 ) -> dict[str, tuple[float, float]]:
     """Return the ranges of tensors, in one pass over batches; of what is not finite none.
@@ -183,18 +182,14 @@ def found_ranges(
     Parameters
     ----------
     run : callable
-        From a batch to the tensors.
+        From a batch to the tensors; some batches may have others.
     batches : iterable
         Samples along dimension 0 of each tensor.
-    names : iterable of str
-        Tensors to look at.
-    quantizers : Quantizers
-        What knows the estimator of a tensor, and how many samples to read, where it was told.
+    quantizers : callable
+        Gives what knows the estimator of a tensor, and how many samples to read, where it was told.
     estimators : callable
         What makes the others.
     """
-    states = {name: quantizers.estimator(name) or made_by(estimators) for name in names}
-    most = quantizers.samples()
     endless: set[str] = set()
 
     def finite(batch: Any) -> Values:  # noqa: ANN401
@@ -203,9 +198,14 @@ def found_ranges(
         with np.errstate(all="ignore"):
             doubtful = (n for n in values if not np.isfinite(values[n].sum()))
             endless.update(n for n in doubtful if not np.isfinite(values[n]).all())
-        return {**values, **dict.fromkeys(endless, _NOUGHT)}
+        return {name: _NOUGHT if name in endless else each for name, each in values.items()}
 
-    collect(finite, batches if most is None else first_batches(batches, most), states or estimators)
+    def estimator_of(name: str) -> Estimator:
+        return quantizers().estimator(name) or made_by(estimators)
+
+    most = quantizers().samples()
+    read = batches if most is None else first_batches(batches, most)
+    states = gathered(finite, read, estimator_of)
     ends = {name: state.range() for name, state in states.items() if name not in endless}
     known = {name: (float(lo), float(hi)) for name, (lo, hi) in ends.items()}
     return {**dict.fromkeys(endless, (-inf, inf)), **known}

@@ -15,19 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import (
-    each,
-    flag,
-    whole,
-)
+from pyonednn_q.argument import each, flag, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Network
 from pyonednn_q.onnx.batch_norms import DEFAULT_SAMPLES, has_norms, with_norms_of
-from pyonednn_q.onnx.bias_correction import SourceMeans
 from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.calibration_options import (
-    ROUNDED,
     CalibrationOptions,
     Config,
     estimators_of,
@@ -37,26 +31,15 @@ from pyonednn_q.onnx.calibration_options import (
     named_inputs,
     passes_of,
 )
-from pyonednn_q.onnx.choices import Bindings, Key, is_open
-from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes
+from pyonednn_q.onnx.choices import is_open
 from pyonednn_q.onnx.equalization import equalized
-from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.float_types import Floats, Values, usual_wei_bits
-from pyonednn_q.onnx.model import Model
+from pyonednn_q.onnx.float_ways import FloatWays
 from pyonednn_q.onnx.model_reader import load, refuse_torch
 from pyonednn_q.onnx.network_graph import graph_of
 from pyonednn_q.onnx.passes import prepared
-from pyonednn_q.onnx.quantized_form import (
-    Ends,
-    QuantizerPlacement,
-    channels_axis,
-    layers_of,
-    quantized_outputs,
-    with_norms_as_layers,
-)
+from pyonednn_q.onnx.quantized_form import channels_axis
 from pyonednn_q.onnx.smoothing import smoothed
-from pyonednn_q.onnx.weight_rounding import SourceProducts
-from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.weight_widths import Traces, WeighedLayer
@@ -92,7 +75,9 @@ def calibrate(
         As data loaders give them: inputs by name, in the model's order, or the input alone, of a
         model that has one. NumPy arrays, or tensors on the CPU (DLPack). What else a mapping or
         sequence holds, as labels, is not looked at. In the model's dims; in any, where it leaves
-        lengths open. Read once; the first stays, to compare results on.
+        lengths open; those of a model with branches may take several, and layers of branches that
+        none takes stay in floats. Read once; the first of each choice of branches stays, to compare
+        results on.
     config : mapping, path of a JSON file, or QuantizationConfig, optional
         A configuration of the training tool, NNCF (`quantize.read_config`). It decides ranges,
         modes, widths of weights, shared scales, which layers stay in floats, and from how many
@@ -172,54 +157,37 @@ def _calibrated(
     told: tuple[str, ...] | None = None,
 ) -> Calibration:
     graph = graph if graph.symbols else prepared(graph)
-    bindings = Bindings(graph)
     samples, inputs = _peeked(samples, tuple(graph.inputs))
-    (_, path), known = bindings.of(inputs)
-    plain = prepared(known()) if is_open(graph) else graph
-    lstms = () if options.config is not None else tuple(n.name for n in lstms_worth_codes(plain))
-    _check_layers(plain, lstms)
-    source = with_norms_as_layers(plain)
-    placement = QuantizerPlacement(source, frozenset())
-    layers = tuple(node.name for node in placement.layers)
-    decided = options.deciding(layers, placement.readers(), frozenset(source.inputs))
-    quantizers = decided(options.config)
+    ways = FloatWays(graph, options, inputs)
     if told is None:
-        changed, samples, told = _passed(graph, samples, options, quantizers.samples())
+        keep = ways.quantizers().samples()
+        changed, samples, told = _passed(graph, samples, options, keep)
         if changed is not graph:
             return _calibrated(changed, samples, options, told)
-    stay = options.staying(quantizers, (*layers, *lstms))
-    codes = tuple(dict.fromkeys((*placement.tensors, *quantized_outputs(source, quantizers))))
-    observed: Shapes[Key, Model] = Shapes()
-    first: list[tuple[Values, Values]] = []
-    means = SourceMeans(placement.layers if options.bias_correction else ())
-    rounded = placement.layers if ROUNDED in options.passes else ()
-    products = SourceProducts(rounded, source.constants)
-
-    def run(batch: Any) -> Values:  # noqa: ANN401
-        inputs = named_inputs(tuple(source.inputs), batch)
-        key, known = bindings.of(inputs)
-        _check_path(key[1], path)
-        if (floats := observed.get(key)) is None:
-            here = with_norms_as_layers(prepared(known())) if first else source
-            floats = observed.add(key, _observed(here, codes), 0)
-        values = {**inputs, **floats.run(inputs)}
-        if not first:
-            first.append((inputs, values))
-        means.add(values)
-        products.add(values)
-        return {name: values[name] for name in codes}
-
-    ranges = _finite(
-        placement.layers, found_ranges(run, samples, codes, quantizers, options.estimators)
+    names = tuple(graph.inputs)
+    ranges = found_ranges(
+        lambda batch: ways.run(named_inputs(names, batch)),
+        samples,
+        ways.quantizers,
+        options.estimators,
     )
-    observed.clear()  # whose weights are as large as the model
-    seen, source = source, graph if is_open(graph) else source
+    layers = ways.layers
+    for node, _ in layers.values():
+        if not np.isfinite(ranges[node.inputs[0]]).all():
+            argument = f"{node.inputs[0]}: batch"
+            raise ArgumentError(argument, "values that are not finite", "finite numbers")
+    ways.clear()
+    source = graph if is_open(graph) else ways.ways[0].graph
+    decided = ways.deciding()
+    stay = options.staying(ways.quantizers(), (*ways.names(), *ways.recurrences))
+    first, *others = (way.batch for way in ways.ways if way.batch is not None)
 
     def calibrated(settled: QuantizationConfig | None) -> Calibration:
-        ready = products.rounded(replace(decided(settled), means=means.result(), told=told))
-        return Calibration(source, ranges, *first[0], stay, ready)
+        known = replace(decided(settled), means=ways.means.result(), told=told)
+        ready = ways.products.rounded(known)
+        return Calibration(source, ranges, *first, stay, ready, others)
 
-    weighed = {n.name: _weighed(n, seen) for n in placement.layers if n.name not in stay}
+    weighed = {name: _weighed(*layers[name]) for name in ways.names() if name not in stay}
     return calibrated(options.settled(weighed, lambda settled: calibrated(settled).model()))
 
 
@@ -252,28 +220,6 @@ def _passed(
     return graph, samples, told
 
 
-def _finite(layers: Iterable[GraphNode], ranges: Ends) -> Ends:
-    """Return ranges, if those of layers' sources are finite."""
-    for node in layers:
-        if not np.isfinite(ranges[node.inputs[0]]).all():
-            argument = f"{node.inputs[0]}: batch"
-            raise ArgumentError(argument, "values that are not finite", "finite numbers")
-    return ranges
-
-
-def _check_layers(plain: Graph, lstms: tuple[str, ...]) -> None:
-    if any(node.row.is_quantizer for node in plain.nodes):
-        raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
-    if not layers_of(plain) and not lstms:
-        raise ArgumentError("model", "no layer of constant weights", "one at least")
-
-
-def _check_path(got: tuple[bool, ...], wanted: tuple[bool, ...]) -> None:
-    if got != wanted:
-        other = "inputs that choose another branch of an If"
-        raise ArgumentError("batches", other, "those that choose what the first one does")
-
-
 def _peeked(samples: Iterator[Any], names: tuple[str, ...]) -> tuple[Iterator[Any], Values]:
     """Return samples from the first on, and that one's inputs."""
     try:
@@ -281,12 +227,6 @@ def _peeked(samples: Iterator[Any], names: tuple[str, ...]) -> tuple[Iterator[An
     except StopIteration:
         raise ArgumentError("batches", "none", "one at least") from None
     return chain([first], samples), named_inputs(names, first)
-
-
-def _observed(source: Graph, codes: tuple[str, ...]) -> Model:
-    """Return a float model whose results are the tensors that become codes, and its own."""
-    seen = {name: source.tensors[name] for name in codes if name not in source.inputs}
-    return float_model(replace(source, outputs={**seen, **source.outputs}))
 
 
 def _weighed(node: GraphNode, graph: Graph) -> WeighedLayer:

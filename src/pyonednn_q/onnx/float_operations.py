@@ -58,6 +58,8 @@ _REDUCTIONS = {
     kinds.REDUCE_L1: "sum",
     kinds.REDUCE_L2: "sum",
     kinds.REDUCE_SQUARES: "sum",
+    kinds.REDUCE_PRODUCT: "prod",
+    kinds.REDUCE_LOG_SUM: "log_sum",
 }
 _OPPOSITE = FloatArithmetic("mul", np.full(1, -1, np.float32))
 _SQUARE = Elementwise(Eltwise("square"))
@@ -313,7 +315,7 @@ def _reduced(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> t
     told = constants[1].ravel().tolist() if 1 in constants else what.attributes.get("axes") or ()
     before, behind = _AROUND.get(what.row, ((), ()))
     if not told and what.attributes.get("noop_with_empty_axes", 0):
-        return () if before else (Reshape(dst),)
+        return () if before or what.row is kinds.REDUCE_LOG_SUM else (Reshape(dst),)
     reduced = Reduction(_REDUCTIONS[what.row], tuple(told) or tuple(range(len(src))))
     last = () if what.attributes.get("keepdims", 1) else (Reshape(dst),)
     return (*before, reduced, *behind, *last)

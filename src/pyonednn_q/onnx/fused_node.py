@@ -192,8 +192,8 @@ class FusedNode(GraphNode):
     def how(self) -> str:
         """How it runs, in some words; reference: by its definition, in Python."""
         if self.runs is None:
-            if self.is_compiled and self.row.form == "lstm":
-                return "INT8 lstm"
+            if self.is_compiled and self.row.form == "recurrence":
+                return f"INT8 {self.row.means.lower()}"
             return "floats" if self.is_compiled else "reference"
         if isinstance(self.runs, CodeOperation):
             if self.runs.row.is_quantizer:

@@ -18,7 +18,7 @@ from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.choices import choice_of
 from pyonednn_q.onnx.dynamic_layers import dynamic_layer
-from pyonednn_q.onnx.dynamic_lstm import with_real_weights
+from pyonednn_q.onnx.dynamic_recurrences import with_real_weights
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.float_warning import warn_of_floats
@@ -310,7 +310,7 @@ class _Fusion:
                 src, own = node.inputs[:1], (node,)
                 self._put(FusedNode.of(node, operation, src, node.outputs, own), own)
                 return
-        is_on_codes = node.row is kinds.DYNAMIC_LSTM
+        is_on_codes = node.row in kinds.DYNAMIC_RECURRENT
         own_why = "" if is_on_codes else self._reason(node)
         why = why_floats(view, node) or self._why.get(id(node)) or own_why
         self._put(FusedNode.as_it_is(node, why), (node,))

@@ -19,25 +19,35 @@ from pyonednn_q.dtypes import F32_UNIT
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kind import Kind
-from pyonednn_q.onnx.dynamic_lstm import CodedRows, coded_rows
+from pyonednn_q.onnx.dynamic_recurrences import CodedRows, coded_rows
 from pyonednn_q.onnx.linear import dynamic_quantize_linear
 
-__all__ = ["LstmValues", "lstm_of_codes"]
+__all__ = [
+    "ROUNDINGS",
+    "RecurrenceValues",
+    "directions_of",
+    "lstm_of_codes",
+    "moved",
+    "of_product",
+    "products",
+    "reals",
+    "sigmoid",
+]
 
 Array = np.ndarray[Any, Any]
 _BIAS, _H, _C = 3, 5, 6  # inputs
-_ROUNDINGS = 8  # of a gate's sum: of two sums of codes, scales, products, biases and additions
+ROUNDINGS = 8  # of a gate's sum: of two sums of codes, scales, products, biases and additions
 
 
-class LstmValues(NamedTuple):
-    """Results of an LSTM, in float64.
+class RecurrenceValues(NamedTuple):
+    """Results of an LSTM or a GRU, in float64.
 
     Attributes
     ----------
     results, apart : (steps, directions, batch, hidden) ndarray
         What each step gives; and how far float32 may be from it, going on from the same states.
     last, cells : (directions, batch, hidden) ndarray
-        The last states.
+        The last states; of a GRU no cells.
     """
 
     results: Array
@@ -53,7 +63,7 @@ def lstm_of_codes(
     *,
     rows: int = 1,
     rounds_source: bool = True,
-) -> LstmValues:
+) -> RecurrenceValues:
     """Return the results of a DynamicQuantizeLSTM: of all steps, the last states, the last cells.
 
     Parameters
@@ -71,7 +81,7 @@ def lstm_of_codes(
 
     Returns
     -------
-    LstmValues
+    RecurrenceValues
     """
     weights = coded_rows(node, values)
     if weights is None:
@@ -85,64 +95,66 @@ def lstm_of_codes(
         np.asarray(values.get(node.input(at), np.zeros((count, batch, hidden))), np.float64)
         for at in (_H, _C)
     ]
-    is_backward = [each == "reverse" for each in _directions(node)]
+    is_backward = [each == "reverse" for each in directions_of(node)]
     results = np.empty((steps, count, batch, hidden))
     apart = np.empty(results.shape)
     cells = np.empty((count, batch, hidden))
     for way in range(count):
         flat = source.reshape(-1, inputs)
         sums = (
-            _products(flat, of_source, way, len(flat))
+            products(flat, of_source, way, len(flat))
             if rounds_source
-            else flat.astype(np.float64) @ _reals(of_source, way).T
+            else flat.astype(np.float64) @ reals(of_source, way).T
         ).reshape(steps, batch, columns)
-        sizes = np.abs(flat) @ np.abs(_reals(of_source, way)).T
+        sizes = np.abs(flat) @ np.abs(reals(of_source, way)).T
         more = (0 if rounds_source else inputs) * F32_UNIT * sizes.reshape(sums.shape)
         biases = bias[way].reshape(2, columns)
         h, c, off = begins[0][way], begins[1][way], np.zeros((batch, hidden))
         for step in reversed(range(steps)) if is_backward[way] else range(steps):
-            product = _products(np.asarray(h, np.float32), of_states, way, rows)
+            product = products(np.asarray(h, np.float32), of_states, way, rows)
             gates = sums[step] + product + biases.sum(0)
             size = np.abs(sums[step]) + np.abs(product) + np.abs(biases).sum(0)
-            apart_by = _ROUNDINGS * F32_UNIT * size + more[step]
+            apart_by = ROUNDINGS * F32_UNIT * size + more[step]
             *own, c, off = _stepped(gates, apart_by, c, off)
             results[step, way], apart[step, way] = own
             h = results[step, way] if states is None else states[step, way]
         cells[way] = c
     last = [results[0 if each else -1, way] for way, each in enumerate(is_backward)]
-    return LstmValues(results, apart, np.stack(last), cells)
+    return RecurrenceValues(results, apart, np.stack(last), cells)
 
 
 def _stepped(gates: Array, off: Array, c: Array, c_off: Array) -> tuple[Array, ...]:
     """Return a state and how far it may be off, and the same of a cell."""
     (i, o, f, fresh), offs = np.split(gates, 4, axis=1), np.split(off, 4, axis=1)
-    i, o, f = map(_sigmoid, (i, o, f))
-    i_off, o_off, f_off = (_moved(kinds.SIGMOID, each) for each in offs[:3])
-    fresh, fresh_off = np.tanh(fresh), _moved(kinds.TANH, offs[3])
+    i, o, f = map(sigmoid, (i, o, f))
+    i_off, o_off, f_off = (moved(kinds.SIGMOID, each) for each in offs[:3])
+    fresh, fresh_off = np.tanh(fresh), moved(kinds.TANH, offs[3])
     kept, new = f * c, i * fresh
-    c_off = _of_product(f, f_off, c, c_off) + _of_product(i, i_off, fresh, fresh_off)
+    c_off = of_product(f, f_off, c, c_off) + of_product(i, i_off, fresh, fresh_off)
     c_off = c_off + 2 * F32_UNIT * (np.abs(kept) + np.abs(new) + c_off)
     c = kept + new
-    level, level_off = np.tanh(c), _moved(kinds.TANH, c_off)
-    h_off = _of_product(o, o_off, level, level_off)
+    level, level_off = np.tanh(c), moved(kinds.TANH, c_off)
+    h_off = of_product(o, o_off, level, level_off)
     return o * level, h_off + F32_UNIT * (np.abs(o * level) + h_off), c, c_off
 
 
-def _moved(kind: Kind, off: Array) -> Array:
+def moved(kind: Kind, off: Array) -> Array:
     """Return how far a function is off, whose argument is."""
     return np.asarray(kind.slope * off + kind.units * F32_UNIT)
 
 
-def _of_product(a: Array, a_off: Array, b: Array, b_off: Array) -> Array:
+def of_product(a: Array, a_off: Array, b: Array, b_off: Array) -> Array:
+    """Return how far a product is off, whose factors are."""
     return np.asarray(np.abs(a) * b_off + np.abs(b) * a_off + a_off * b_off)
 
 
-def _directions(node: GraphNode) -> tuple[str, ...]:
+def directions_of(node: GraphNode) -> tuple[str, ...]:
+    """Return the one or two directions of a recurrence."""
     direction = str(node.attributes.get("direction", "forward"))
     return ("forward", "reverse") if direction == "bidirectional" else (direction,)
 
 
-def _products(values: Array, weights: CodedRows, way: int, rows: int) -> Array:
+def products(values: Array, weights: CodedRows, way: int, rows: int) -> Array:
     """Return products of float32 values, so many rows of one range."""
     parts = []
     for first in range(0, len(values), rows):
@@ -153,9 +165,11 @@ def _products(values: Array, weights: CodedRows, way: int, rows: int) -> Array:
     return np.concatenate(parts)
 
 
-def _reals(weights: CodedRows, way: int) -> Array:
+def reals(weights: CodedRows, way: int) -> Array:
+    """Return the real values of a direction's weights, in float64."""
     return np.asarray(weights.codes[way] * weights.scale[way].astype(np.float64)[:, None])
 
 
-def _sigmoid(x: Array) -> Array:
+def sigmoid(x: Array) -> Array:
+    """Return 1 / (1 + e^-x), which overflows nowhere."""
     return np.asarray(0.5 * np.tanh(0.5 * x) + 0.5)

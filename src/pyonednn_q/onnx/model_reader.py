@@ -22,6 +22,7 @@ from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
 from pyonednn_q.onnx.half_precision import in_float32
 from pyonednn_q.onnx.opset_raising import raised_opset
+from pyonednn_q.onnx.own_functions import is_own_function
 from pyonednn_q.onnx.passes import passed
 from pyonednn_q.onnx.saved_options import options_of
 from pyonednn_q.onnx.shape_inference import with_tensors
@@ -188,7 +189,7 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
     if len(source.sparse_initializer):
         raise refused("make them dense", "sparse initializers")
     constants = {each.name: reader.array(each) for each in source.initializer}
-    if len(proto.functions):
+    if not all(map(is_own_function, proto.functions)):
         proto = _inlined(proto, max_nodes)
     nodes = _nodes(proto.graph.node, reader, constants)
     _check(proto)
@@ -221,7 +222,7 @@ def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:
 
     check_inlined(proto, max_nodes)
     skeleton = _skeleton(proto)
-    skeleton.functions.extend(proto.functions)
+    skeleton.functions.extend(each for each in proto.functions if not is_own_function(each))
     try:
         return inliner.inline_local_functions(skeleton)
     except Exception as error:  # of onnx, whatever it is

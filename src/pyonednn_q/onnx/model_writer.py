@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from pyonednn_q.argument import instance, path
 from pyonednn_q.errors import ArgumentError, LibraryError
-from pyonednn_q.graph.graph import Graph
+from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.graph.kind import Kind
+from pyonednn_q.onnx.own_functions import own_function
 from pyonednn_q.onnx.saved_options import KEY, text_of
 from pyonednn_q.onnx.shape_inference import node_proto, value_proto
+from pyonednn_q.onnx.subgraphs import graphs_of
 from pyonednn_q.shown import install
 
 _IR_VERSION = 10  # has all types that a graph may have, and is no newer than the runtimes
@@ -87,9 +90,22 @@ def model_bytes(
         constants,
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in graph.opsets.items()]
-    model = helper.make_model(proto, opset_imports=imports, ir_version=_IR_VERSION)
+    rows = dict.fromkeys(_rows(graph.nodes))
+    own = [own_function(row, graph.opset) for row in rows]
+    functions = [each for each in own if each is not None]
+    model = helper.make_model(
+        proto, opset_imports=imports, ir_version=_IR_VERSION, functions=functions
+    )
     if options is not None:
         helper.set_model_props(model, {KEY: text_of(options)})
     if model.ByteSize() > _MOST_BYTES:
         raise ArgumentError("model", f"{model.ByteSize()} bytes", f"at most {_MOST_BYTES}")
     return bytes(model.SerializeToString())
+
+
+def _rows(nodes: Iterable[GraphNode]) -> Iterator[Kind]:
+    """Give the kinds of nodes, and of those of graphs within them."""
+    for node in nodes:
+        yield node.row
+        for graph in graphs_of(node.attributes).values():
+            yield from _rows(graph.nodes)

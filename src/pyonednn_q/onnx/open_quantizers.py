@@ -1,13 +1,13 @@
 """Quantizers that were placed in a graph of certain lengths, put into that which leaves them open.
 
 Where quantizers go follows from dims: which operands are alike, what a Reshape keeps. So they are
-placed at the lengths of one batch. But the nodes that compute dims from dims are folded there, and
-a graph with that folded runs at no other length. Tensors have the same names in both.
+placed at the lengths of one batch. But nodes that compute dims from dims are folded there, and such
+a graph runs at no other length. Tensors have the same names in both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantized_form import with_norms_as_layers
 from pyonednn_q.onnx.subgraphs import captured, ends_of, graphs_of, renamed
 
-__all__ = ["at_inputs", "opened"]
+__all__ = ["at_inputs", "opened", "standing_for"]
 
 Array = np.ndarray[Any, Any]
 Names = Mapping[str, str]
@@ -47,69 +47,174 @@ def at_inputs(graph: Graph, inputs: Mapping[str, Array]) -> Graph:
     return with_norms_as_layers(prepared(known()))
 
 
-def opened(graph: Graph, before: Graph, after: Graph) -> Graph:
-    """Return an open graph with the quantizers of one of certain lengths and branches.
+def opened(graph: Graph, befores: Sequence[Graph], afters: Sequence[Graph]) -> Graph:
+    """Return an open graph with the quantizers of those of certain lengths and branches.
 
-    A branch that was not there stays in floats.
+    A branch that is in none of them stays in floats. What several of them have is as in the first.
 
     Parameters
     ----------
     graph : Graph
-        What `at_inputs` takes. If nothing of it is open, `after` is returned.
-    before, after : Graph
-        As `at_inputs` and `with_quantizers` return them.
+        What `at_inputs` takes. If nothing of it is open, the only one of `afters` is returned.
+    befores, afters : sequence of Graph
+        As `at_inputs` and `with_quantizers` return them, one for each choice of branches.
     """
     if not is_open(graph):
-        return after
-    kept = [node for node in after.nodes if not node.row.is_quantizer]
-    pairs = {old.outputs[0]: (old, new) for old, new in zip(before.nodes, kept, strict=True)}
+        return afters[0]
     computed = {name for node in _all(graph.nodes) for name in node.outputs if name}
-    there = {id(new) for name, (_, new) in pairs.items() if name in computed}
-    more = [node for node in after.nodes if id(node) not in there]
-    constants = {name: each for name, each in after.constants.items() if name not in computed}
-    same, chosen = _chosen(graph, before)
-    opening = _Opening(pairs, more, constants, same, chosen)
-    held = {**graph.constants, **constants}
+    parts = _QuantizerParts()
+    same: dict[str, list[str]] = {}
+    chosen: dict[int, list[int]] = {}
+    of_branches: set[str] = set()
+    for way, (before, after) in enumerate(zip(befores, afters, strict=True)):
+        parts.add(before, after, computed)
+        choice = _BranchChoice(graph, before)
+        for name, root in choice.roots.items():
+            same.setdefault(root, []).append(name)
+        for branch in choice.branches:
+            chosen.setdefault(branch, []).append(way)
+        of_branches |= choice.of_branches
+    opening = _Opening(parts, same, chosen, of_branches)
+    held = {**graph.constants, **parts.constants}
     ordered = opening.nodes(graph.nodes, graph.outputs, seen={*graph.inputs, *graph.constants})
-    return replace(graph, nodes=tuple(ordered), constants=held, opsets=after.opsets)
+    opsets = {name: each for after in afters for name, each in after.opsets.items()}
+    return replace(graph, nodes=tuple(ordered), constants=held, opsets=opsets)
 
 
-def _chosen(graph: Graph, before: Graph) -> tuple[dict[str, list[str]], set[int]]:
-    """Return tensors of an open graph by that which stands for them, and identities of branches.
+def standing_for(graph: Graph, befores: Sequence[Graph]) -> list[tuple[str, ...]]:
+    """Return tensors of an open graph, each with those that stand for it in some of the others.
 
-    `before` has one tensor in the place of several, and went certain branches.
+    Parameters
+    ----------
+    graph, befores
+        Arguments of `opened`.
     """
-    kept = {name for node in before.nodes for name in node.outputs} | {*before.outputs}
-    roots: dict[str, str] = {}
-    chosen: set[int] = set()
+    roots = [_BranchChoice(graph, before).roots for before in befores]
+    names = dict.fromkeys(name for each in roots for name in each)
+    return [(name, *(each.get(name, name) for each in roots)) for name in names]
 
-    def walk(nodes: Iterable[GraphNode], outer: Names) -> None:
+
+class _QuantizerParts:
+    """What quantizers bring to graphs of several choices of branches.
+
+    Attributes
+    ----------
+    pairs : list of dict of str to (GraphNode, GraphNode)
+        Nodes before and after, by their first result, of each choice.
+    more : dict of str to GraphNode
+        Nodes that there were not before, by what they make.
+    constants : dict of str to ndarray
+        Those that they read.
+    """
+
+    def __init__(self) -> None:
+        self.pairs: list[dict[str, tuple[GraphNode, GraphNode]]] = []
+        self.more: dict[str, GraphNode] = {}
+        self.constants: dict[str, Array] = {}
+        self._count = count(2)
+
+    def add(self, before: Graph, after: Graph, computed: set[str]) -> None:
+        """Add a choice: what it has like another stays one, what differs has names of its own."""
+        kept = [node for node in after.nodes if not node.row.is_quantizer]
+        pairs = {_named(old): (old, new) for old, new in zip(before.nodes, kept, strict=True)}
+        there = {id(new) for name, (_, new) in pairs.items() if name in computed}
+        names: dict[str, str] = {}
+        for name, array in after.constants.items():
+            if name in computed:
+                continue
+            known = self.constants.get(name)
+            if known is not None and not _is_same(known, array):
+                names[name] = f"{name}.{next(self._count)}"
+            self.constants[names.get(name, name)] = array
+        for node in after.nodes:
+            if id(node) in there:
+                continue
+            like = self.more.get(_named(node))
+            if like is not None and not _is_like(like, renamed(node, names)):
+                results = (name for name in node.outputs if name)
+                names |= {name: f"{name}.{next(self._count)}" for name in results}
+            own = renamed(node, names)
+            self.more.update({name: own for name in own.outputs if name})
+        self.pairs.append({name: (old, renamed(new, names)) for name, (old, new) in pairs.items()})
+
+    def of(self, ways: Iterable[int]) -> dict[str, tuple[GraphNode, GraphNode]]:
+        """Return the pairs of some choices; of the first of them that has a node."""
+        pairs: dict[str, tuple[GraphNode, GraphNode]] = {}
+        for way in ways:
+            pairs = {**self.pairs[way], **pairs}
+        return pairs
+
+
+def _named(node: GraphNode) -> str:
+    """Return the first result that a node has a name for."""
+    return next(filter(None, node.outputs))
+
+
+def _is_like(first: GraphNode, second: GraphNode) -> bool:
+    """Tell whether two nodes are of one operator, read the same and are told the same."""
+    own, other = first.attributes, second.attributes
+    kinds_and_inputs = [(each.domain, each.operator, each.inputs) for each in (first, second)]
+    is_one = kinds_and_inputs[0] == kinds_and_inputs[1] and own.keys() == other.keys()
+    return is_one and all(np.array_equal(own[name], other[name]) for name in own)
+
+
+def _is_same(first: Array, second: Array) -> bool:
+    return first.dtype == second.dtype and np.array_equal(first, second)
+
+
+class _BranchChoice:
+    """How a graph of certain branches lies in the open one.
+
+    Parameters
+    ----------
+    graph, before : Graph
+        The open graph; one that has one tensor in the place of several, and certain branches.
+
+    Attributes
+    ----------
+    roots : dict of str to str
+        What stands for tensors of the open graph.
+    branches : set of int
+        Identities of branches that run.
+    of_branches : set of str
+        Those of `roots` for which another branch has something else.
+    """
+
+    def __init__(self, graph: Graph, before: Graph) -> None:
+        self.roots: dict[str, str] = {}
+        self.branches: set[int] = set()
+        self.of_branches: set[str] = set()
+        self._constants = before.constants
+        self._kept = {name for node in before.nodes for name in node.outputs} | {*before.outputs}
+        self._walk(graph.nodes, _SAME, frozenset())
+
+    def _walk(self, nodes: Iterable[GraphNode], outer: Names, ends: frozenset[str]) -> None:
         for node in (renamed(each, outer) for each in nodes):
             first = node.input(0)
-            first = roots.get(first, first)
+            root = self.roots.get(first, first)
             if node.row in {kinds.IDENTITY, kinds.CAST, kinds.DROPOUT}:
-                if node.outputs[0] not in kept:
-                    roots[node.outputs[0]] = first
+                if node.outputs[0] not in self._kept:
+                    is_of_branch = first in self.of_branches or node.outputs[0] in ends
+                    self._stand(node.outputs[0], root, is_of_branch=is_of_branch)
                 continue
-            known = (before.constants.get(name) for name in (first, *decided_names(first)))
+            known = (self._constants.get(name) for name in (root, *decided_names(root)))
             condition = next((each for each in known if each is not None), None)
             branches = _branches(node)
             if not branches or condition is None:
                 continue
             branch = branches["then_branch" if condition.reshape(()) else "else_branch"]
-            chosen.add(id(branch))
+            self.branches.add(id(branch))
             names = {**_free(node), **ends_of(branch, node)}
-            walk(branch.nodes, names)
+            self._walk(branch.nodes, names, ends | {*node.outputs})
             for name, output in zip(branch.outputs, node.outputs, strict=True):
                 own = names.get(name, name)
                 if own != output:
-                    roots[output] = roots.get(own, own)
+                    self._stand(output, self.roots.get(own, own), is_of_branch=True)
 
-    walk(graph.nodes, _SAME)
-    same: dict[str, list[str]] = {}
-    for name, root in roots.items():
-        same.setdefault(root, []).append(name)
-    return same, chosen
+    def _stand(self, name: str, root: str, *, is_of_branch: bool) -> None:
+        self.roots[name] = root
+        if is_of_branch:
+            self.of_branches.add(name)
 
 
 def _all(nodes: Iterable[GraphNode]) -> Iterator[GraphNode]:
@@ -134,30 +239,29 @@ class _Opening:
 
     Parameters
     ----------
-    pairs : mapping of str to (GraphNode, GraphNode)
-        Nodes before and after, by their first result.
-    more : list of GraphNode
-        Those that there were not before.
-    constants : mapping of str to ndarray
-        Those of the graph before. What only a branch reads is its own: onnxruntime 1.26 ends the
-        process over scales of a branch that the graph around it holds.
+    parts : _QuantizerParts
+        What they bring. What only a branch reads of constants is its own: onnxruntime 1.26 ends
+        the process over scales of a branch that the graph around it holds.
     same : mapping of str to list of str
         Tensors by that which stands for them; it may lie in a branch, where others do not see it.
-    chosen : set of int
-        Identities of branches that run: others stay as they are.
+    chosen : mapping of int to list of int
+        By the identities of branches that run, which choices they are of: others stay as they are.
+    of_branches : set of str
+        Tensors for which others stand in some choice only: they have quantizers of their own.
     """
 
     def __init__(
         self,
-        pairs: Mapping[str, tuple[GraphNode, GraphNode]],
-        more: list[GraphNode],
-        constants: Mapping[str, Array],
+        parts: _QuantizerParts,
         same: Mapping[str, list[str]],
-        chosen: set[int],
+        chosen: Mapping[int, list[int]],
+        of_branches: set[str],
     ) -> None:
-        self._pairs, self._constants = pairs, constants
-        self._same, self._chosen = same, chosen
-        self._makers = {name: node for node in more for name in node.outputs if name}
+        self._parts, self._constants = parts, parts.constants
+        self._same, self._chosen, self._of_branches = same, chosen, of_branches
+        self._makers = dict(parts.more)
+        self._own: dict[tuple[str, str], str] = {}  # real values of tensors, and of which others
+        self._pairs = parts.of(range(len(parts.pairs)))  # of the graph where it is now
         self._count = count(2)
 
     def nodes(
@@ -226,8 +330,31 @@ class _Opening:
         return {name: f"{name}.{next(self._count)}" for name in dict.fromkeys(names) if name}
 
     def _quantized(self, node: GraphNode) -> GraphNode:
-        is_if = node.row is kinds.IF
-        return node if is_if else _with(node, *self._pairs.get(node.outputs[0], (node, node)))
+        if node.row is kinds.IF:
+            return node
+        old, new = self._pairs.get(_named(node), (node, node))
+        quantized = _with(node, old, new)
+        inputs = list(quantized.inputs)
+        for at, (own, root) in enumerate(zip(node.inputs, old.inputs, strict=False)):
+            if own in self._of_branches and at < len(inputs) and inputs[at] not in {own, root}:
+                inputs[at] = self._own_quantizers(own, inputs[at])
+        return replace(quantized, inputs=tuple(inputs))
+
+    def _own_quantizers(self, name: str, real: str) -> str:
+        """Return the values that quantizers make of a tensor, which are those of another."""
+        back = self._makers.get(real)
+        into = None if back is None else self._makers.get(back.inputs[0])
+        if back is None or into is None:
+            return real
+        if (name, real) not in self._own:
+            codes, values = self._fresh((f"{name}:codes", f"{name}:real")).values()
+            nodes = (
+                replace(into, name=codes, inputs=(name, *into.inputs[1:]), outputs=(codes,)),
+                replace(back, name=values, inputs=(codes, *back.inputs[1:]), outputs=(values,)),
+            )
+            self._makers |= {node.outputs[0]: node for node in nodes}
+            self._own[name, real] = values
+        return self._own[name, real]
 
     def _named(self, node: GraphNode, done: set[int], visible: set[str], names: Names) -> GraphNode:
         """Return a node by the names of its graph, its branches with their quantizers."""
@@ -242,7 +369,9 @@ class _Opening:
             own = {**names, **{there: here for here, there in ends.items()}}
             seen = {*visible, *branch.constants}
             held = {name: self._constants.get(name, e) for name, e in branch.constants.items()}
+            around, self._pairs = self._pairs, self._parts.of(self._chosen[id(branch)])
             nodes = self.nodes(branch.nodes, (), done, seen, {**free, **ends}, own, held)
+            self._pairs = around
             read = {name for each in nodes for name in each.inputs} | {*branch.outputs}
             constants = {name: each for name, each in held.items() if name in read}
             handed = {name: names.get(free[name], free[name]) for name in free}

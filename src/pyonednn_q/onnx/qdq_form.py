@@ -2,8 +2,8 @@
 
 QLinearConv(x, ...) is QuantizeLinear(Conv(DequantizeLinear(x), ...)); what fuses one form then
 fuses both. A bias of QLinearConv, QGemm counts in units of the accumulator: its scale is
-f32(x_scale · w_scale). A FakeQuantize of OpenVINO is both quantizers. An LSTM of codes stays where
-its products run on codes, and is that of its real weights elsewhere.
+f32(x_scale · w_scale). A FakeQuantize of OpenVINO is both quantizers. An LSTM or GRU of codes
+stays where its products run on codes, and is that of its real weights elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.onnx.block_weights import block_weights
-from pyonednn_q.onnx.dynamic_lstm import as_real, is_on_codes
+from pyonednn_q.onnx.dynamic_recurrences import as_real, is_on_codes
 from pyonednn_q.onnx.fq_quantizer import fits, fq_quantizer
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.grouped_layers import allows_codes, has_groups
@@ -125,7 +125,7 @@ def _lower(rewriter: _Rewriter, node: GraphNode) -> None:
             _softmax(rewriter, node)
         case "concat":
             _concat(rewriter, node)
-        case "lstm":
+        case "recurrence":
             is_kept = is_on_codes(node, rewriter.constants)
             rewriter.nodes.append(node if is_kept else as_real(rewriter, node))
         case "blocks":

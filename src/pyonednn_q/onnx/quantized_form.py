@@ -195,12 +195,15 @@ class QuantizerPlacement:
 
     def shared(self, ranges: Ends, linked: Iterable[Iterable[str]] = ()) -> Shared:
         """Return the range of every tensor, one for those that are linked or moved together."""
-        groups = [
+        return shared_ranges(self.tensors, [*self.moved(), *linked], ranges)
+
+    def moved(self) -> list[tuple[str, ...]]:
+        """Return tensors that are moved to each other, by the nodes that do it."""
+        return [
             (*node.inputs, *node.outputs)
             for node in self._graph.nodes
             if node.row.moves_values(node.attributes) or node.row.shares
         ]
-        return shared_ranges(self.tensors, [*groups, *linked], ranges)
 
 
 def shared_ranges(names: Iterable[str], groups: Iterable[Iterable[str]], ranges: Ends) -> Shared:

@@ -11,7 +11,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Node, Recurrence, Reshape, Slice
 from pyonednn_q.onnx.code_operations import constants_of, dims_of
-from pyonednn_q.onnx.dynamic_lstm import coded_rows
+from pyonednn_q.onnx.dynamic_recurrences import coded_rows
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.saturating_layers import saturates
 from pyonednn_q.ops.dense import InnerProduct
@@ -22,7 +22,7 @@ __all__ = ["RECURRENT", "recurrent_nodes"]
 
 Array = np.ndarray[Any, Any]
 
-RECURRENT = (kinds.LSTM, kinds.GRU, kinds.DYNAMIC_LSTM)
+RECURRENT = (kinds.LSTM, kinds.GRU, *kinds.DYNAMIC_RECURRENT)
 _WEI, _STATE_WEI, _BIAS, _LENGTHS, _H, _C, _PEEPHOLES = range(1, 8)  # inputs
 _DIRECTIONS = {
     "forward": ("forward",),
@@ -37,18 +37,20 @@ def recurrent_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[
     Parameters
     ----------
     what : GraphNode
-        An LSTM, also of codes, or a GRU.
+        An LSTM or a GRU, also of codes.
     graph : Graph
         The graph of the node.
     computed : list of str
         Those of its inputs that are no constants.
     """
     constants = constants_of(what, graph)
-    of_states = {what.input(_H), what.input(_C)}
+    alg = "gru" if what.row in {kinds.GRU, kinds.DYNAMIC_GRU} else "lstm"
+    places = (("h", _H), ("c", _C)) if alg == "lstm" else (("h", _H),)
+    of_states = {what.input(at) for _, at in places}
     if not set(computed) <= {what.inputs[0], *of_states}:
         return []
     wei_scale = state_scale = None
-    if what.row is kinds.DYNAMIC_LSTM:
+    if what.row in kinds.DYNAMIC_RECURRENT:
         weights = coded_rows(what, graph.constants)
         if weights is None:
             return []
@@ -70,12 +72,11 @@ def recurrent_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[
     product = _product(wei.reshape(-1, inputs), total, wei_scale, steps * batch)
     states = [
         (letter, what.input(at))
-        for letter, at in (("h", _H), ("c", _C))
+        for letter, at in places
         if what.input(at) and (at not in constants or constants[at].any())
     ]
     if any(name in graph.constants for _, name in states):
         return []  # a state that begins with certain numbers
-    alg = "gru" if what.row is kinds.GRU else "lstm"
     begins = "".join(letter for letter, _ in states)
     steps_of = Recurrence(alg, state_wei.copy(), directions, shift, begins, state_scale)
     base = next(name for name in what.outputs if name)

@@ -14,8 +14,8 @@ from pyonednn_q.errors import Error, LibraryError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.elementwise_call import elementwise_call
+from pyonednn_q.onnx.gru_of_codes import recurrence_of_codes
 from pyonednn_q.onnx.loops import looped
-from pyonednn_q.onnx.lstm_of_codes import lstm_of_codes
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.onnx.subgraphs import captured, graphs_of
@@ -65,7 +65,7 @@ def reference_call(
         body: Graph = node.attributes["body"]
         read = (*body.inputs, *captured(node.attributes))
         return looped(node, _run_of(operator, body.nodes, read, body, opsets))
-    if node.row is kinds.DYNAMIC_LSTM:
+    if node.row in kinds.DYNAMIC_RECURRENT:
         return _of_codes(node)
     if find_spec("onnx") is None:
         if (own := elementwise_call(node)) is not None:
@@ -95,7 +95,7 @@ def reference_call(
 
 def _of_codes(node: GraphNode) -> Callable[[Values], tuple[Array, ...]]:
     def call(values: Values) -> tuple[Array, ...]:
-        known = lstm_of_codes(node, values)
+        known = recurrence_of_codes(node, values)
         named = zip(node.outputs, (known.results, known.last, known.cells), strict=False)
         return tuple(each.astype(np.float32) if name else np.empty(0) for name, each in named)
 

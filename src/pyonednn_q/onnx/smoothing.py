@@ -99,11 +99,15 @@ def _groups(plain: Graph, base: Graph) -> dict[str, list[GraphNode]]:
     placement, view = QuantizerPlacement(plain, frozenset()), GraphView(plain)
     layers = {id(node) for node in placement.layers}
     own = {node.name: node for node in base.nodes}
+    base_view = GraphView(base)
     groups = {}
     for name in placement.tensors:
         producer, readers = view.producer.get(name), view.readers.get(name, [])
         if producer is None or view.reads(name) != len(readers) or not readers:
             continue
+        around = base_view.readers.get(name, [])
+        if name not in base_view.producer or any(node.row is kinds.IF for node in around):
+            continue  # other samples may choose a branch that reads it, or does not make it
         is_dividing = placement.is_in_chain(producer) or _is_norm(producer, base)
         if not is_dividing or not all(id(node) in layers for node in readers):
             continue

@@ -32,25 +32,38 @@ class SourceProducts:
     Convolutions, and products whose weights are a matrix. Each takes 8 · K² bytes, K being how many
     weights make one result (of depthwise layers for each channel).
 
-    Parameters
-    ----------
-    layers : iterable of GraphNode
-    constants : mapping of str to ndarray
-        Constants of the graph that they are of, their weights among them.
     """
 
-    def __init__(self, layers: Iterable[GraphNode], constants: Mapping[str, Array]) -> None:
-        self._layers = tuple(node for node in layers if _is_searched(node, constants))
-        self._weights = {node.name: constants[node.inputs[1]] for node in self._layers}
+    def __init__(self) -> None:
+        self._layers: dict[str, GraphNode] = {}
+        self._weights: dict[str, Array] = {}
         self._sums: dict[str, Array] = {}
 
-    def add(self, values: Mapping[str, Array]) -> None:
-        """Take the tensors of a batch in."""
-        for node in self._layers:
-            if node.inputs[0] in values:
-                rows = _rows(node, values[node.inputs[0]], self._weights[node.name])
-                total = np.matmul(rows.transpose(0, 2, 1), rows)
-                self._sums[node.name] = self._sums.get(node.name, 0.0) + total.astype(np.float64)
+    def add(
+        self,
+        layers: Iterable[GraphNode],
+        constants: Mapping[str, Array],
+        values: Mapping[str, Array],
+    ) -> None:
+        """Take a batch in.
+
+        Parameters
+        ----------
+        layers : iterable of GraphNode
+            Those that ran on it.
+        constants : mapping of str to ndarray
+            Constants of their graph, their weights among them.
+        values : mapping of str to ndarray
+            Its tensors.
+        """
+        for node in layers:
+            if node.inputs[0] not in values or not _is_searched(node, constants):
+                continue
+            self._layers.setdefault(node.name, node)
+            wei = self._weights.setdefault(node.name, constants[node.inputs[1]])
+            rows = _rows(node, values[node.inputs[0]], wei)
+            total = np.matmul(rows.transpose(0, 2, 1), rows)
+            self._sums[node.name] = self._sums.get(node.name, 0.0) + total.astype(np.float64)
 
     def rounded(self, quantizers: Quantizers) -> Quantizers:
         """Return the same quantizers with the codes of these layers' weights.
@@ -61,7 +74,7 @@ class SourceProducts:
             What nearest codes, and scales, are. Weights with zero points keep their nearest codes.
         """
         searched: dict[str, Array] = {}
-        for node in self._layers:
+        for node in self._layers.values():
             wei, axis = self._weights[node.name], channels_axis(node, self._weights[node.name])
             nearest, q = quantizers.weights(node.name, wei, axis)
             if node.name not in self._sums or np.any(q.zero_point):

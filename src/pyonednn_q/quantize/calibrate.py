@@ -151,14 +151,43 @@ def collect(
     function("run", run)
     flag("progress", progress)
     most = None if limit is None else whole("limit", limit, lo=1)
+    if callable(estimators):
+        make = estimators
+        return gathered(run, batches, lambda _: made_by(make), limit=most, progress=progress)
+    states = named("estimators", estimators, Estimator)
+    if not states:
+        raise ArgumentError("estimators", "no names", "a function, or an estimator by name")
+
+    def wanted(batch: Batch) -> Mapping[str, ArrayLike]:
+        tensors = named("run", run(batch), object)
+        for name in states:
+            if name not in tensors:
+                raise ArgumentError("run", f"no tensor {shown(name)}", "every one of `estimators`")
+        return {name: tensors[name] for name in states}
+
+    return gathered(wanted, batches, states.__getitem__, limit=most, progress=progress)
+
+
+def gathered(
+    run: Callable[[Batch], Mapping[str, ArrayLike]],
+    batches: Iterable[Batch],
+    estimator_of: Callable[[str], Estimator],
+    *,
+    limit: int | None = None,
+    progress: bool = True,
+) -> dict[str, Estimator]:
+    """Return estimators of all tensors that batches have; not each of them needs to have all.
+
+    Parameters
+    ----------
+    run, batches, limit, progress
+        Arguments of `collect`.
+    estimator_of : callable
+        From the name of a tensor to its estimator, asked for once.
+    """
     states: dict[str, Estimator] = {}
-    if not callable(estimators):
-        states = named("estimators", estimators, Estimator)
-        if not states:
-            raise ArgumentError("estimators", "no names", "a function, or an estimator by name")
-    wanted = tuple(states)
     seen = 0
-    for batch in _shown_progress(batches, most, progress=progress):
+    for batch in _shown_progress(batches, limit, progress=progress):
         try:
             tensors = run(batch)
         except Error:
@@ -168,12 +197,10 @@ def collect(
             raise ArgumentError("run", got, "one that takes a batch") from error
         if not isinstance(tensors, Mapping):
             raise ArgumentError("run", f"a result {shown(tensors)}", "tensors by name")
-        for name in wanted or tuple(tensors):
-            if name not in tensors:
-                raise ArgumentError("run", f"no tensor {shown(name)}", "every one of `estimators`")
-            if name not in states and callable(estimators):
-                states[name] = made_by(estimators)
-            _updated(name, states[name], tensors[name])
+        for name, tensor in tensors.items():
+            if name not in states:
+                states[name] = estimator_of(name)
+            _updated(name, states[name], tensor)
         seen += 1
     if not seen:
         raise ArgumentError("batches", "none", "at least one")

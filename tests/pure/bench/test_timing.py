@@ -8,7 +8,7 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import timing
-from pyonednn_q.native.timing import MAX_ROUNDS, MIN_SAMPLE_S, Budget, interleaved, too_many
+from pyonednn_q.native.timing import MAX_ROUNDS, MIN_SAMPLE_S, REST_S, Budget, interleaved, too_many
 
 
 class Fake:
@@ -59,6 +59,19 @@ def test_cold_calls_are_single_and_each_after_a_flush() -> None:
     assert [each.calls for each in timed] == [1, 1]
     assert [name for name, _ in log[-20::2]] == ["flush"] * 10
     assert {calls for name, calls in log[-20:] if name != "flush"} == {1}
+
+
+def test_runtimes_rest_before_their_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[tuple[str, int]] = []
+    monkeypatch.setattr("time.sleep", lambda seconds: log.append(("rest", round(seconds))))
+    timed = interleaved(
+        [Fake("a", 4e-3, log), Fake("b", 4e-3, log)], Budget(rounds=4), rest_s=REST_S
+    )
+    assert [len(each.samples_us) for each in timed] == [4, 4]
+    turns = "".join(name[0] for name, _ in log).split("r")[1:]
+    assert REST_S >= 0.1
+    assert [len(each) for each in turns] == [1 + 3] * 2 + [1 + 1] * 2  # one is not timed
+    assert all(len({*each}) == 1 for each in turns)
 
 
 def test_rounds_follow_the_time() -> None:

@@ -11,10 +11,12 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 import pyonednn_q as pq
+from pyonednn_q.network import PythonCall
 
-__all__ = ["FLATTENED", "PARTS", "floats", "make", "model", "ready", "theirs"]
+__all__ = ["FLATTENED", "PARTS", "Case", "compiled", "floats", "make", "model", "ready", "theirs"]
 
 Array = np.ndarray[Any, Any]
+Case = tuple[list[Any], Mapping[str, Array], Mapping[str, Any]]
 RNG = np.random.default_rng(5)
 make = helper.make_node
 
@@ -52,6 +54,19 @@ def theirs(proto: onnx.ModelProto, arrays: Mapping[str, Array]) -> Array:
 def ready(proto: onnx.ModelProto, **dims: Any) -> pq.onnx.Model:
     """Return our model."""
     return pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(proto, dims=dims)))
+
+
+def compiled(case: Case, **types: int) -> tuple[Array, Array, pq.onnx.Model]:
+    """Return our result in one compiled program, that of onnxruntime, and our model."""
+    nodes, inputs, constants = case
+    dims = {name: each.shape for name, each in inputs.items()}
+    proto = model(nodes, dims, constants, types=types)
+    own = ready(proto)
+    network = own.network()
+    assert not [node.dst for node in network.nodes if isinstance(node.runs, PythonCall)]
+    result = network(*inputs.values())["y"]
+    np.testing.assert_array_equal(result, own.run(inputs)["y"])
+    return result, theirs(proto, inputs), own
 
 
 FLATTENED = [
