@@ -209,6 +209,45 @@ def lookup_pass(
 ) -> Pass: ...
 
 @final
+class GroupedWeights:
+    def __init__(
+        self,
+        *,
+        codes: NDArray[np.uint8],
+        scales: NDArray[np.float32],
+        points: NDArray[np.uint8],
+        bias: NDArray[np.float32],
+        group: int,
+        are_nibbles: bool,
+        keeps_sums: bool,
+    ) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    def codes(self) -> NDArray[np.uint8]: ...
+    def run(
+        self,
+        src: NDArray[np.float32],
+        dst: NDArray[np.float32],
+        *,
+        is_symmetric: bool,
+        is_by_group: bool,
+    ) -> None: ...
+    def run_codes(
+        self,
+        codes: NDArray[Any],
+        scales: NDArray[np.float32],
+        zero_points: NDArray[np.int32],
+        dst: NDArray[np.float32],
+    ) -> None: ...
+    def hot_call(
+        self, *, is_symmetric: bool, is_by_group: bool, ndim: int
+    ) -> Callable[..., Any]: ...
+
+def grouped_pass(
+    weights: GroupedWeights, rows: int, is_symmetric: bool, is_by_group: bool
+) -> Pass: ...
+
+@final
 class Program:
     def __init__(
         self,

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import numbers, whole
+from pyonednn_q.argument import integers, numbers, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -61,36 +61,58 @@ class QParams:
     Parameters
     ----------
     scale : float or (C,) array_like
-        Finite and positive. Kept as float, or as float64 array when `axis` is given.
+        Finite and positive; those of groups may be negative, as some tools have them. Kept as
+        float, or as float64 array when `axis` is given.
     zero_point : int or (C,) array_like of int
         Within the range of `dtype`. With `axis`, one value stands for all channels, as in `scale`.
     dtype : data type
         An integer one: ``"u8"``, ``"uint8"``, ``np.uint8``.
     axis : int, optional
         The dimension that the channels run along; negative counts from the end. None: one scale
-        and one zero point for the tensor.
+        and one zero point for the tensor. With `block`, the dimension that is cut into groups.
+    block : tuple of int, optional
+        Size of a group, one int: so many neighbours along `axis` share a scale, as in ONNX's
+        blocked QuantizeLinear. Scales and zero points then have the tensor's dimensions, that of
+        `axis` divided by it.
 
     Raises
     ------
     ArgumentError, ShapeError, DTypeError
         Naming the parameter.
+
+    Examples
+    --------
+    >>> QParams([[0.5], [2.0]], 0, "s4", axis=1, block=(2,)).dequantize(np.ones((2, 2), "i1"))
+    array([[0.5, 0.5],
+           [2. , 2. ]])
     """
 
     scale: float | Array
     zero_point: int | Array
     dtype: str
     axis: int | None = None
+    block: tuple[int, ...] = ()
 
     # Written by hand: it takes more types than the fields have.
     def __init__(
-        self, scale: ArrayLike, zero_point: ArrayLike, dtype: DType, axis: int | None = None
+        self,
+        scale: ArrayLike,
+        zero_point: ArrayLike,
+        dtype: DType,
+        axis: int | None = None,
+        block: tuple[int, ...] = (),
     ) -> None:
         dtype = dtypes.checked(dtype)
         if not dtypes.is_integer(dtype):
             raise DTypeError(argument="dtype", got=dtype, wanted="an integer type")
         object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "axis", None if axis is None else whole("axis", axis))
-        scales, zero_points = _scales(scale), _zero_points(zero_point, dtype)
+        object.__setattr__(self, "block", integers("block", block))
+        scales = _scales(scale, are_signed=bool(self.block))
+        zero_points = _zero_points(zero_point, dtype)
+        if self.block:
+            self._set_groups(scales, zero_points)
+            return
         if axis is None:
             for name, values in (("scale", scales), ("zero_point", zero_points)):
                 if values.ndim:
@@ -106,10 +128,27 @@ class QParams:
         object.__setattr__(self, "scale", _frozen(scales, shape))
         object.__setattr__(self, "zero_point", _frozen(zero_points, shape))
 
+    def _set_groups(self, scales: Array, zero_points: Array) -> None:
+        """Keep scales and zero points of groups along the axis."""
+        if len(self.block) != 1 or self.block[0] < 1:
+            raise ArgumentError("block", str(self.block), "the size of a group: (32,)")
+        shape = scales.shape
+        if self.axis is None or not -len(shape) <= self.axis < len(shape) or not scales.size:
+            wanted = "scales in the tensor's dimensions, and the axis that is cut into groups"
+            raise ShapeError("scale", f"shape {shape} and axis {self.axis}", wanted)
+        if zero_points.shape not in {(), shape}:
+            raise ShapeError(
+                "zero_point", f"shape {zero_points.shape}", f"one, or {shape} as scale"
+            )
+        object.__setattr__(self, "scale", _frozen(scales, shape))
+        object.__setattr__(self, "zero_point", _frozen(zero_points, shape))
+
     @property
     def channels(self) -> int | None:
-        """Number of channels; None per tensor."""
-        return len(self.scale) if isinstance(self.scale, np.ndarray) else None
+        """Number of channels, or of groups along the axis; None per tensor."""
+        if not isinstance(self.scale, np.ndarray):
+            return None
+        return self.scale.shape[self.axis or 0] if self.block else len(self.scale)
 
     def quantize(self, x: ArrayLike) -> Array:
         """Return saturate(rne(x / scale) + zero_point), as ONNX's QuantizeLinear does.
@@ -178,24 +217,42 @@ class QParams:
     def __hash__(self) -> int:
         return hash(self._key())
 
+    def __repr__(self) -> str:
+        names = ("scale", "zero_point", "dtype", "axis", *(("block",) if self.block else ()))
+        return f"QParams({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, or the copy's arrays could be written.
-        return QParams, (self.scale, self.zero_point, self.dtype, self.axis)
+        return QParams, (self.scale, self.zero_point, self.dtype, self.axis, self.block)
 
     def _key(self) -> tuple[Any, ...]:
         values = (np.asarray(self.scale), np.asarray(self.zero_point))
-        return self.dtype, self.axis, *(value.tobytes() for value in values)
+        dims = values[0].shape
+        return self.dtype, self.axis, self.block, dims, *(value.tobytes() for value in values)
 
     def _along(self, shape: tuple[int, ...]) -> tuple[float | Array, int | Array]:
         """Scale and zero point, shaped to broadcast over an array of `shape`."""
         if self.axis is None:
             return self.scale, self.zero_point
+        if self.block:
+            return self._in_groups(shape)
         channels = self.channels
         if not -len(shape) <= self.axis < len(shape) or shape[self.axis] != channels:
             wanted = f"{channels} along axis {self.axis}"
             raise ShapeError(argument="x", got=f"shape {shape}", wanted=wanted)
         scale, point = np.asarray(self.scale), np.asarray(self.zero_point)
         return along(scale, self.axis, len(shape)), along(point, self.axis, len(shape))
+
+    def _in_groups(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Scales and zero points, each as often as its group has elements."""
+        values = (np.asarray(self.scale), np.asarray(self.zero_point))
+        dims = list(values[0].shape)
+        assert self.axis is not None
+        dims[self.axis] *= self.block[0]
+        if shape != tuple(dims):
+            raise ShapeError(argument="x", got=f"shape {shape}", wanted=f"{tuple(dims)}")
+        scale, point = (np.repeat(value, self.block[0], self.axis) for value in values)
+        return scale, point
 
 
 def along(values: Array, axis: int, ndim: int) -> Array:
@@ -250,17 +307,22 @@ def mask_from_axis(
     return 0b11
 
 
-def _scales(value: object) -> Array:
+def _scales(value: object, *, are_signed: bool) -> Array:
     scale = numbers("scale", value).astype(np.float64)
-    bad = ~(np.isfinite(scale) & (scale > 0))
+    bad = ~(np.isfinite(scale) & ((scale > 0) | (are_signed & (scale < 0))))
     if bad.any():
         got = f"{scale[bad].flat[0]}"
-        raise ArgumentError(argument="scale", got=got, wanted="finite positive values")
+        wanted = "finite values other than 0" if are_signed else "finite positive values"
+        raise ArgumentError(argument="scale", got=got, wanted=wanted)
     return scale
 
 
 def _zero_points(value: object, dtype: str) -> Array:
-    zero_point = numbers("zero_point", value, "iu")
+    zero_point = numbers("zero_point", value, "iuV")
+    if zero_point.dtype.kind == "V":  # of 4 bits, or none
+        if dtypes.from_numpy(zero_point.dtype, "zero_point") not in _HELD:
+            raise DTypeError("zero_point", str(zero_point.dtype), "integers")
+        zero_point = zero_point.astype(np.int64)
     lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
     bad = (zero_point < lo) | (zero_point > hi)
     if bad.any():

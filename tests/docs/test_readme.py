@@ -85,6 +85,7 @@ SHOWN = [
         "docs/from_openvino.md",
         "docs/from_torch.md",
         "docs/index.md",
+        "docs/language_models.md",
         "docs/mixed_precision.md",
         "docs/networks.md",
         "docs/onnx_models.md",

@@ -333,7 +333,8 @@ def _of_values(values: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def _of_qparams(q: QParams) -> list[Any]:
-    return [np.asarray(q.scale).tolist(), np.asarray(q.zero_point).tolist(), q.dtype, q.axis]
+    scale, point = (np.asarray(value).tolist() for value in (q.scale, q.zero_point))
+    return [scale, point, q.dtype, q.axis, *((q.block,) if q.block else ())]
 
 
 def _values(parts: dict[str, Any]) -> Mapping[str, Value]:

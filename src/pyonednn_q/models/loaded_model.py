@@ -42,6 +42,7 @@ def load(
     exact_rounding: bool | None = None,
     keep_rounding: bool | None = None,
     saturation: str | None = None,
+    blocks: str | None = None,
 ) -> LoadedModel:
     """Return a trained model, ready to be called.
 
@@ -52,7 +53,7 @@ def load(
     dims : mapping, optional
         Lengths that the model leaves open, as of `onnx.load`. Those that stay open are bound by
         each call, and compiled for on demand. Not of a Graph or Calibration, which was read.
-    exact_rounding, keep_rounding, saturation : optional
+    exact_rounding, keep_rounding, saturation, blocks : optional
         Options of `onnx.fuse`. None: as the model's file says, if we wrote it, or a Calibration has
         it; else as `fuse` has it. Layers in floats run as primitives of float32.
 
@@ -78,6 +79,7 @@ def load(
         "exact_rounding": exact_rounding,
         "keep_rounding": keep_rounding,
         "saturation": saturation,
+        "blocks": blocks,
     }
     settled = {name: each for name, each in told.items() if each is not None}
     options = {**stored, **settled}

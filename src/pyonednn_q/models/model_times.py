@@ -276,7 +276,7 @@ def _layers(
     rows = []
     for node in fused_nodes(first.graph):
         own = samples[first.dtype].get(node.output)
-        if not isinstance(node.runs, Operator) or own is None:
+        if not isinstance(node.runs, Operator) or node.runs.in_groups or own is None:
             continue
         rows.append(_layer_row(node, node.name, first.graph, own, file, threads))
         like = next((likes[name] for name in _layer_names(node) if name in likes), None)
@@ -293,8 +293,12 @@ def _layer_names(node: FusedNode) -> tuple[str, ...]:
 
 
 def _by_original(graph: Graph) -> dict[str, FusedNode]:
-    layers = [node for node in fused_nodes(graph) if isinstance(node.runs, Operator)]
-    return {name: node for node in layers for name in _layer_names(node)}
+    return {
+        name: node
+        for node in fused_nodes(graph)
+        if isinstance(node.runs, Operator) and not node.runs.in_groups
+        for name in _layer_names(node)
+    }
 
 
 def _layer_row(

@@ -132,6 +132,8 @@ class NodeReport:
         told: dict[str, Any] = {}
         if isinstance(operator, Operator) and planned is not None:
             told = _of_layer(operator, planned, creation)
+        elif isinstance(operator, Operator):
+            told = {"notes": operator.notes}
         return cls(
             name=node.name,
             runs=str(node),
@@ -213,7 +215,7 @@ def of_nodes(graph: Graph) -> Iterator[NodeReport]:
 
 
 def _planned(node: FusedNode, graph: Graph) -> Planned | None:
-    if not isinstance(node.runs, Operator):
+    if not isinstance(node.runs, Operator) or node.runs.in_groups:
         return None
     info = graph.tensors[node.inputs[0]]
     assert info.dims is not None  # else it would not be a layer

@@ -64,8 +64,8 @@ def computed(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[Ar
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     model = helper.make_model(graph, opset_imports=imports)
-    evaluator = ReferenceEvaluator(model, new_ops=repaired_operators(opsets))
     try:
+        evaluator = ReferenceEvaluator(model, new_ops=repaired_operators(opsets))
         with np.errstate(all="ignore"):
             results = evaluator.run(None, {name: own[name] for name in names})
     except Exception as error:  # of onnx.reference, whatever it is

@@ -41,6 +41,9 @@ def lower_operator(at: Lowering, operator: Operator, reads: Mapping[str, str], d
         Name of the result.
     """
     spec = at.specs[reads[SRC]]
+    if operator.in_groups:
+        _lower_groups(at, operator, reads, dst)
+        return
     # Of a dynamic source each call makes codes.
     is_dynamic = operator.settings.dynamic is not None
     planned = operator.prepare(spec.dims, None if is_dynamic else spec.dtype)
@@ -51,6 +54,25 @@ def lower_operator(at: Lowering, operator: Operator, reads: Mapping[str, str], d
     ):
         return
     _lower_call(at, operator, planned, reads, dst)
+
+
+def _lower_groups(at: Lowering, operator: Operator, reads: Mapping[str, str], dst: str) -> None:
+    """Add the pass of a layer with weights in groups; or the layer, where Python does more."""
+    spec = at.specs[reads[SRC]]
+    channels = operator.weights.dims[operator.axis]
+    result = TensorSpec.dense((*spec.dims[:-1], channels), "f32")
+    step = operator.group_pass(spec.dims) if spec.dtype == "f32" and len(reads) == 1 else None
+    if step is not None:
+        src = at.in_layout(reads[SRC], TensorSpec.dense(spec.dims, "f32"))
+        at.add(step, (src,), dst, result)
+        return
+
+    def run(*arrays: Array) -> None:
+        *sources, to = arrays
+        named = dict(zip(reads, sources, strict=True))
+        np.copyto(to, operator(named.pop(SRC), **named))
+
+    at.add(run, tuple(reads.values()), dst, result)
 
 
 def _lower_codes(

@@ -48,7 +48,7 @@ def described(node: FusedNode, values: Values) -> list[str]:
     """Return the cells of a node: name, how it runs, what, implementation, exactness."""
     name = shortened(", ".join(node.originals) or node.output, 40)
     exactness = implementation = "-"
-    if isinstance(node.runs, Operator):
+    if isinstance(node.runs, Operator) and not node.runs.in_groups:
         planned = node.runs.prepare(values[node.inputs[0]].shape)
         exactness, implementation = str(planned.plan.exactness), planned.seen.impl
     return [name, node.how, shortened(str(node), 40), implementation, exactness]
@@ -87,7 +87,7 @@ def _medians(*calls: Callable[[], Any]) -> list[float]:
 def _float_twin(operator: Operator) -> Operator | None:
     """Return the layer that computes the same of float32, of weights that are what codes mean."""
     weights = operator.weights
-    if weights.parts is not None:
+    if weights.parts is not None or operator.in_groups:
         return None
     wei = weights.values.astype(np.float32)
     if operator.settings.src_q is not None:

@@ -121,7 +121,7 @@ def call_of(node: FusedNode, graph: Graph) -> Run:
 
 
 def _with_kernel(node: FusedNode, graph: Graph) -> tuple[FusedNode, ...]:
-    if not isinstance(node.runs, Operator):
+    if not isinstance(node.runs, Operator) or node.runs.in_groups:
         return (node,)
     src = graph.tensors.get(node.srcs[0])
     try:

@@ -24,7 +24,7 @@ from pyonednn_q.shown import shortened
 if TYPE_CHECKING:
     from pyonednn_q.network import Node
 
-_PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
+_PRECISIONS = {"f32": "FP32", "bf16": "BF16", "s4": "INT4", "u4": "INT4"}  # of weights
 _WIDE = 60  # characters of a cell; nodes have all of it
 
 Array = np.ndarray[Any, Any]
@@ -239,7 +239,9 @@ def fused_nodes(graph: Graph) -> tuple[FusedNode, ...]:
 def layer_bytes(graph: Graph) -> int:
     """Return about how many bytes layers take: codes of weights, and what kernels pack of them."""
     layers = [node.runs for node in fused_nodes(graph) if isinstance(node.runs, Operator)]
-    return 2 * sum(layer.weights.values.nbytes for layer in layers)
+    return sum(
+        layer.wei_bytes if layer.in_groups else 2 * layer.weights.values.nbytes for layer in layers
+    )
 
 
 def report(graph: Graph) -> str:

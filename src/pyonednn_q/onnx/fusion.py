@@ -24,6 +24,7 @@ from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.float_warning import warn_of_floats
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode, with_meanings
 from pyonednn_q.onnx.graph_view import GraphView
+from pyonednn_q.onnx.grouped_layers import BLOCKS, grouped_layer, why_floats
 from pyonednn_q.onnx.layer_reader import NoLayer, int8_layer
 from pyonednn_q.onnx.passes import passed, prepared
 from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
@@ -43,6 +44,7 @@ def fuse(
     keep_rounding: bool = True,
     floats: Mapping[str, str] = _NONE,
     saturation: str = "f32",
+    blocks: str = "model",
 ) -> Graph:
     """Return the calls that a model becomes.
 
@@ -68,6 +70,10 @@ def fuse(
         says what that costs. allow: as they are. refuse: `Model` raises SaturationError. The logger
         ``pyonednn_q`` counts them in one warning, and warns where no layer at all is INT8.
 
+    blocks : {"model", "s8", "f32"}
+        What sources of MatMulNBits become, and of MatMul behind a DequantizeLinear of blocks. s8:
+        codes by the range of each block; f32: floats; model: s8 at accuracy_level 4, else f32.
+
     Returns
     -------
     Graph
@@ -80,11 +86,12 @@ def fuse(
     flag("exact_rounding", exact_rounding)
     flag("keep_rounding", keep_rounding)
     one_of("saturation", saturation, SATURATIONS)
+    one_of("blocks", blocks, BLOCKS)
     types = named("floats", floats, str)
     for name, dtype in types.items():
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
     roundings = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
-    options = {**roundings, "floats": dict(types), "saturation": saturation}
+    options = {**roundings, "floats": dict(types), "saturation": saturation, "blocks": blocks}
     graph = replace(graph, options=options)
     if graph.symbols:
         return graph
@@ -115,10 +122,9 @@ class _Fusion:
         self._int8 = partial(
             int8_layer, view, chains, exact_rounding=exact, saturation=self._saturation
         )
+        self._sources: str = options["blocks"]
         self._saturating: list[str] = []  # names of layers
         self._graph, self._view = view.graph, view
-        changes = (each for each in view.graph.changes if kinds.MATMUL_BITS.name in each.before)
-        self._blocks = {name for each in changes for name in each.originals}
         self._layer_chains, self._chains = chains, ChainReader(view)
         self._nodes: dict[int, FusedNode] = {}  # by the place of what they end with
         self._constants: dict[str, Array] = dict(view.graph.constants)
@@ -128,7 +134,8 @@ class _Fusion:
         graph = self._graph
         # From the back: of two layers that meet in an addition, the later one takes it.
         for node in reversed(graph.nodes):
-            if node.row.multiplies and not self._view.is_taken(node):
+            multiplies = node.row.multiplies or node.row is kinds.MATMUL_BITS
+            if multiplies and not self._view.is_taken(node):
                 self._add_layer(node)
         for node in graph.nodes:
             if self._may_compute_codes(node) and not self._view.is_taken(node):
@@ -163,6 +170,9 @@ class _Fusion:
     def _layer(self, node: GraphNode) -> FusedNode | NoLayer:
         if node.row.form == "integer":
             return self._exact(node, dynamic_layer(self._view, node, self._saturation))
+        grouped = grouped_layer(self._view, node, self._sources)
+        if not isinstance(grouped, NoLayer) or node.row is kinds.MATMUL_BITS:
+            return grouped
         if node.name in self._floats:
             dtype, why = float_type(self._floats[node.name])
             layer = float_layer(self._view, self._chains, node, dtype)
@@ -171,7 +181,7 @@ class _Fusion:
         if not isinstance(exact, NoLayer):
             return exact
         real = float_layer(self._view, self._layer_chains, node)
-        why = self._of_blocks(node) or exact.why
+        why = why_floats(self._view, node) or exact.why
         return exact if isinstance(real, NoLayer) else replace(real, why=why)
 
     def _exact(self, node: GraphNode, layer: FusedNode | NoLayer) -> FusedNode | NoLayer:
@@ -302,14 +312,8 @@ class _Fusion:
                 return
         is_on_codes = node.row in kinds.DYNAMIC_RECURRENT
         own_why = "" if is_on_codes else self._reason(node)
-        why = self._of_blocks(node) or self._why.get(id(node)) or own_why
+        why = why_floats(view, node) or self._why.get(id(node)) or own_why
         self._put(FusedNode.as_it_is(node, why), (node,))
-
-    def _of_blocks(self, node: GraphNode) -> str:
-        """Say that weights of few bits are floats, where a product had such."""
-        if node.row is not kinds.MATMUL or self._blocks.isdisjoint(node.originals):
-            return ""
-        return "weights of few bits in blocks, which become float32 once: 8 bits would do"
 
     def _fold(self) -> None:
         """Replace quantizers of constants by what they give, where somebody reads that.

@@ -19,6 +19,7 @@ from pyonednn_q.onnx.block_weights import block_weights
 from pyonednn_q.onnx.dynamic_recurrences import as_real, is_on_codes
 from pyonednn_q.onnx.fq_quantizer import fits, fq_quantizer
 from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.grouped_layers import allows_codes, has_groups
 from pyonednn_q.onnx.linear import quantize_linear
 
 Array = np.ndarray[Any, Any]
@@ -203,7 +204,11 @@ def _softmax(rewriter: _Rewriter, node: GraphNode) -> None:
 
 
 def _of_bits(rewriter: _Rewriter, node: GraphNode) -> None:
-    """Write a MatMulNBits as a product of floats."""
+    """Write a MatMulNBits as a product of floats, unless `fuse` makes a layer of codes of it."""
+    blocks = rewriter.graph.options.get("blocks", "f32")
+    if allows_codes(node, blocks) and has_groups(node, rewriter.constants):
+        rewriter.nodes.append(node)
+        return
     wei = block_weights(node, rewriter.constants)
     if wei is None:
         rewriter.nodes.append(node)

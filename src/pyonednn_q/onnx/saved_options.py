@@ -14,7 +14,7 @@ __all__ = ["KEY", "options_of", "text_of"]
 
 KEY = "pyonednn_q.fuse"  # among ONNX's metadata_props
 VERSION = 1
-NAMES = ("exact_rounding", "keep_rounding", "floats", "saturation")
+NAMES = ("exact_rounding", "keep_rounding", "floats", "saturation", "blocks")
 
 
 def text_of(options: Mapping[str, Any]) -> str:

@@ -11,10 +11,12 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.ops.grouped_weights import weights_in_groups
 from pyonednn_q.ops.source import Codes, as_unsigned, dynamic_codes, static_codes
 from pyonednn_q.ops.verification import Asked
 from pyonednn_q.ops.weights import Weights, checked_bias
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.settings import Settings
     from pyonednn_q.primitive.dense_facts import DenseProblem
-    from pyonednn_q.qparams import QParams
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -64,6 +65,12 @@ class Definition:
             raise ShapeError("post", f"constants of {channels} channels", wanted)
         self.settings = settings
         groups = self.groups
+        self.asked = None
+        if isinstance(wei_q, QParams) and wei_q.block:
+            self.weights = weights_in_groups(wei, wei_q, self.kind, self.axis, settings)
+            self.bias = None if bias is None else checked_bias(bias, wei.shape[self.axis])
+            self._check_real_bias()
+            return
         self.weights = Weights.of(
             wei,
             wei_q,
@@ -77,8 +84,10 @@ class Definition:
             self.groups = self.weights.parts.groups
         self.bias = None if bias is None else checked_bias(bias, wei.shape[self.axis])
         if settings.dynamic is not None:
+            if settings.dynamic.extent == "per_group":
+                wanted = "'per_row'; or wei_q with a block, the size of a group"
+                raise ArgumentError("src_q", "a range per group", wanted)
             self._check_dynamic(settings.dynamic)
-        self.asked = None
         if settings.self_check is True:
             window = {**self.window, "groups": groups} if self.window else {}
             self.asked = Asked(self.kind, wei.copy(), self.bias, wei_q, settings, window)
@@ -110,7 +119,7 @@ class Definition:
 
     def _check_real_bias(self) -> None:
         if self.bias is not None and self.bias.dtype.kind in "iu":
-            raise DTypeError("bias", "s32", "f32: units of the sums change with each call's source")
+            raise DTypeError("bias", "s32", "f32: units of the sums change with sources or groups")
 
     def _settings_for(self, _src_dims: Dims) -> Settings:
         """Return what a source of a shape asks for, where that is simpler than what any does."""

@@ -14,7 +14,7 @@ from pyonednn_q.faults.capability import leading_ones
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.float_layer import quantized_layer
 from pyonednn_q.ops.operator import Operator
-from pyonednn_q.ops.options import CodeOptions, FloatOptions, filled, takes
+from pyonednn_q.ops.options import CodeOptions, FloatDenseOptions, filled, takes
 from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class _Dense(Operator):
         super().__init__(wei, bias, filled(type(self).__name__, CodeOptions, options))
 
     @classmethod
-    @takes(FloatOptions)
+    @takes(FloatDenseOptions)
     def from_float(
-        cls, /, wei: object, bias: object = None, **options: Unpack[FloatOptions]
+        cls, /, wei: object, bias: object = None, **options: Unpack[FloatDenseOptions]
     ) -> Self:
         """Quantize a float layer. It is called on float sources, or on codes of them.
 
@@ -49,6 +49,13 @@ class _Dense(Operator):
         ----------
         wei, bias, **options
             As in `Conv.from_float`, without a window.
+        groups : int, optional
+            Size of a group: how many neighbouring input channels share a scale, as language models
+            want. The result is float32, and nothing follows in the layer.
+        bits : {8, 4}
+            Width of the weights' codes in groups; two of 4 bits take a byte.
+        symmetric : bool
+            Whether groups have no zero points.
 
         Raises
         ------
@@ -61,8 +68,17 @@ class _Dense(Operator):
         >>> layer = InnerProduct.from_float(wei, src_q=(0.0, 2.55), wei_levels=129)
         >>> layer(np.array([[1.0, 2.0]], np.float32)).round(6)
         array([[0.  , 0.75]], dtype=float32)
+
+        With a scale for each two weights, of 4 bits, and one for each row of a source:
+
+        >>> from pyonednn_q.quantize.ranges import Dynamic
+        >>> src_q = Dynamic("s8", "per_row")
+        >>> wei = np.array([[0.7, -0.1, 2.0, -4.0]], np.float32)
+        >>> layer = InnerProduct.from_float(wei, src_q=src_q, groups=2, bits=4)
+        >>> layer(np.array([[1.0, 0.0, 0.0, 1.0]], np.float32)).round(6)
+        array([[-3.3]], dtype=float32)
         """
-        values = filled(f"{cls.__name__}.from_float", FloatOptions, options)
+        values = filled(f"{cls.__name__}.from_float", FloatDenseOptions, options)
         codes, real_bias, values = quantized_layer(wei, bias, cls.axis, values, -1)
         return cls(codes, real_bias, **values)
 

@@ -16,6 +16,7 @@ from pyonednn_q.expr.steps import Chain
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.group_codes import group_codes
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.weight_rows import whole_weight_codes
 from pyonednn_q.shown import shown
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _LEVELS = 256
+_WEI_LEVELS = 255  # of options that say nothing
 _PAIR = 2
 
 
@@ -53,7 +55,16 @@ def quantized_layer(
         Codes of the weights, real values of the bias, and options of the operator.
     """
     layer = dict(options)
-    codes, wei_q = _quantized_weights(wei, axis, layer.pop("wei_fq"), layer.pop("wei_levels"))
+    wei_fq, wei_levels = layer.pop("wei_fq"), layer.pop("wei_levels")
+    in_groups: dict[str, Any] = {
+        name: layer.pop(name) for name in ("bits", "symmetric") if name in layer
+    }
+    if in_groups and (size := layer.pop("groups")) is not None:
+        _refuse_levels(wei_fq, wei_levels)
+        codes, wei_q = group_codes(_float_weights(wei), size, axis=axis, **in_groups)
+    else:
+        _refuse_few(in_groups)
+        codes, wei_q = _quantized_weights(wei, axis, wei_fq, wei_levels)
     if isinstance(layer["dst_q"], FakeQuantize):
         layer["dst_q"].check_axis("dst_q", dst_axis)
     names = ("dst_q", "dst", "post")
@@ -85,12 +96,7 @@ def _quantized_weights(
     ArgumentError, DTypeError, ShapeError
         What does not fit, by name.
     """
-    wei_array = as_array("wei", wei)
-    if wei_array.dtype != np.float64:
-        wanted = "real values: array.astype('float32'); codes go to the operator itself, with wei_q"
-        name = dtypes.from_numpy(wei_array.dtype, "wei", wanted)
-        if not dtypes.is_float(name):
-            raise DTypeError("wei", name, wanted)
+    wei_array = _float_weights(wei)
     if wei_array.ndim < _PAIR or not wei_array.size:
         raise ShapeError("wei", str(wei_array.shape), "output channels, and weights for each")
     values = np.moveaxis(wei_array.astype(np.float64), axis, 0)
@@ -105,6 +111,32 @@ def _quantized_weights(
         return codes, QParams(quantized.scale.least, int(points.least), "s8")
     scales, whole = quantized.scale.spread(len(rows)), points.spread(len(rows)).astype(np.int64)
     return codes, QParams(scales, whole, "s8", axis=axis)
+
+
+def _float_weights(wei: object) -> Array:
+    wei_array = as_array("wei", wei)
+    if wei_array.dtype != np.float64:
+        wanted = "real values: array.astype('float32'); codes go to the operator itself, with wei_q"
+        name = dtypes.from_numpy(wei_array.dtype, "wei", wanted)
+        if not dtypes.is_float(name):
+            raise DTypeError("wei", name, wanted)
+    return wei_array
+
+
+def _refuse_levels(wei_fq: object, wei_levels: object) -> None:
+    """Refuse what says how weights without groups are quantized."""
+    if wei_fq is not None:
+        raise ArgumentError("wei_fq", shown(wei_fq), "None with groups; or codes, with wei_q")
+    if wei_levels != _WEI_LEVELS:
+        raise ArgumentError("wei_levels", shown(wei_levels), "bits, with groups")
+
+
+def _refuse_few(in_groups: Mapping[str, Any]) -> None:
+    """Refuse options of groups where there are none."""
+    for name, usual in {"bits": 8, "symmetric": True}.items():
+        if in_groups.get(name, usual) != usual:
+            wanted = f"groups, the size of a group, with {name}={in_groups[name]}"
+            raise ArgumentError("groups", "None", wanted)
 
 
 def _float_bias(bias: object) -> Array | None:

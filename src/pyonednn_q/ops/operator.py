@@ -17,10 +17,12 @@ from pyonednn_q.errors import ShapeError
 from pyonednn_q.native.runtime import HotCallable
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.definition import Definition
+from pyonednn_q.ops.on_groups import OnGroups
 from pyonednn_q.ops.on_primitives import OnPrimitives
 from pyonednn_q.ops.requantized import Requantized
 from pyonednn_q.ops.settings import Settings
 from pyonednn_q.ops.source import codes_for
+from pyonednn_q.qparams import QParams
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,8 +55,10 @@ class Operator(HotCallable, Definition, hot=True):
         settings = Settings.of(**options)
         wei_array, groups = as_array("wei", wei), self.groups
         super().__init__(wei_array, bias, wei_q, settings)
-        self._runner: OnPrimitives | Requantized
-        if settings.requantize is None:
+        self._runner: OnPrimitives | Requantized | OnGroups
+        if isinstance(wei_q, QParams) and wei_q.block:
+            self._runner = OnGroups(wei_q)
+        elif settings.requantize is None:
             self._runner = OnPrimitives()
             self._runner.compose(self)
         else:
@@ -136,12 +140,27 @@ class Operator(HotCallable, Definition, hot=True):
             more.
         """
         dynamic, runner = self.settings.dynamic, self._runner
-        if dynamic is None or isinstance(runner, Requantized):
+        if dynamic is None or not isinstance(runner, OnPrimitives):
             return None
         ready = runner.ready_for(self, src_dims, dynamic.dtype)
         rows = 1 if dynamic.extent == "per_tensor" else self._rows(src_dims)
         dims = src_dims, self._dst_dims(src_dims, ready.planned)
         return codes_for(ready, dynamic, self.weights.parts, rows, dims)
+
+    @property
+    def in_groups(self) -> bool:
+        """Whether its weights share scales in groups: it has no primitive, and no plan."""
+        return isinstance(self._runner, OnGroups)
+
+    def group_pass(self, src_dims: Dims) -> Pass | None:
+        """Return the step of a program that is all of it, of weights in groups and float32 rows.
+
+        Parameters
+        ----------
+        src_dims : tuple of int
+            Dims of the source, which has no gaps.
+        """
+        return self._runner.as_pass(self, src_dims) if isinstance(self._runner, OnGroups) else None
 
     def clear(self) -> None:
         """Let go of primitives and packed weights; calls that come make them again."""
@@ -191,5 +210,5 @@ class Operator(HotCallable, Definition, hot=True):
         self._hot = None
 
     def __repr__(self) -> str:
-        dims = " x ".join(map(str, self.weights.values.shape))
+        dims = " x ".join(map(str, self.weights.dims))
         return f"<{type(self).__name__} {dims} of {self.weights.dtype}, {len(self.shapes)} ready>"

@@ -66,6 +66,14 @@ class FloatOptions(SharedOptions, total=False):
     wei_levels: int
 
 
+class FloatDenseOptions(FloatOptions, total=False):
+    """Options of `MatMul.from_float` and `InnerProduct.from_float`."""
+
+    groups: int | None
+    bits: int
+    symmetric: bool
+
+
 class WindowOptions(TypedDict, total=False):
     """Where a window lies."""
 
@@ -95,7 +103,9 @@ _DEFAULTS: dict[str, Any] = {
     "stride": 1,
     "padding": 0,
     "dilation": 1,
-    "groups": 1,
+    "groups": 1,  # of channels; None of weights that share scales, of `FloatDenseOptions`
+    "bits": 8,
+    "symmetric": True,
     **{each.name: each.default for each in fields(Settings) if each.default is not MISSING},
     "post": None,  # Settings have an empty Chain
 }
@@ -156,4 +166,5 @@ def filled(function: str, options: type, values: Mapping[str, Any]) -> dict[str,
 
 @cache
 def _defaults(options: type) -> dict[str, Any]:
-    return {name: default for name, default in _DEFAULTS.items() if name in options.__annotations__}
+    every = _DEFAULTS | ({"groups": None} if options is FloatDenseOptions else {})
+    return {name: default for name, default in every.items() if name in options.__annotations__}

@@ -14,6 +14,7 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import Reshaped, as_array
 from pyonednn_q.ops.form import RESIDUAL_LEAF
+from pyonednn_q.ops.on_groups import OnGroups
 from pyonednn_q.ops.on_primitives import OnPrimitives
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.requantized import Requantized
@@ -158,6 +159,31 @@ class RequantizedModel:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GroupedModel:
+    """The arithmetic of an operator with weights in groups: see `predict.grouped_sums`.
+
+    Attributes
+    ----------
+    operator : InnerProduct or MatMul
+        Its weights and settings are used.
+    """
+
+    operator: Operator
+
+    def run(self, src: object) -> Array:
+        """Return what a call with this source returns, bit for bit.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the argument.
+        """
+        runner = self.operator._runner  # noqa: SLF001
+        assert isinstance(runner, OnGroups)
+        return runner.model(self.operator, as_array("src", src))
+
+
 def _sums(model: OperatorModel, src_dims: tuple[int, ...], src: Array) -> Array:
     """Return a product's sums, of the source that the model is for or of one image of ones."""
     return (model if src.shape == src_dims else _of(model.operator, src.shape)).run(src)
@@ -185,7 +211,9 @@ def _in_form(form: Form, asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel | RequantizedModel:
+def model_of(
+    operator: Operator, src_dims: tuple[int, ...]
+) -> OperatorModel | RequantizedModel | GroupedModel:
     """Return what an operator computes on sources of a shape, if its kernel has a proven model.
 
     Parameters
@@ -224,6 +252,8 @@ def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel | R
     """
     instance("operator", operator, Operator)
     dims, runner = integers("src_dims", src_dims), operator._runner  # noqa: SLF001
+    if isinstance(runner, OnGroups):
+        return GroupedModel(operator)
     if isinstance(runner, Requantized):
         products = tuple(_of(product, dims) for product in operator.products(dims))
         return RequantizedModel(operator, runner, dims, products)

@@ -185,6 +185,12 @@ class Weights:
     note: str = ""
     parts: Parts | None = None
 
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Dims of the values."""
+        dims: tuple[int, ...] = self.values.shape
+        return dims
+
     @classmethod
     def of(
         cls,

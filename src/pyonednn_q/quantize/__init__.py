@@ -2,7 +2,8 @@
 
 `estimator` and `collect` learn what tensors hold, `threshold` cuts one array off. Ranges become
 codes by `affine_qparams`, `symmetric_qparams` and the conventions of `qparams_by`; weights by
-`integer_weights`. `align_thresholds` is for operators of one scale, `assign_bits` for layers of
+`integer_weights`, in groups by `group_codes`; `from_gptq` and its like read those that others have
+packed. `align_thresholds` is for operators of one scale, `assign_bits` for layers of
 several widths, and `read_config` reads the settings of named layers.
 """
 
@@ -34,6 +35,7 @@ from pyonednn_q.quantize.corrections import (
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.quantize.exchange import from_onnx, from_torch, to_onnx, to_torch
 from pyonednn_q.quantize.fq_ranges import fq_from_range, level_range, tune_range
+from pyonednn_q.quantize.group_codes import group_codes
 from pyonednn_q.quantize.integer_weights import (
     IntegerWeights,
     bias_codes,
@@ -47,6 +49,12 @@ from pyonednn_q.quantize.mixed_precision import (
     bit_complexities,
     ratio_limit,
     source_bits,
+)
+from pyonednn_q.quantize.packed_layouts import (
+    from_awq,
+    from_compressed_tensors,
+    from_gptq,
+    from_matmul_nbits,
 )
 from pyonednn_q.quantize.placement import (
     Placement,
@@ -105,8 +113,13 @@ __all__ = [
     "estimator",
     "folded_batch_norm",
     "fq_from_range",
+    "from_awq",
+    "from_compressed_tensors",
+    "from_gptq",
+    "from_matmul_nbits",
     "from_onnx",
     "from_torch",
+    "group_codes",
     "hutchinson_trace",
     "integer_weights",
     "kl_threshold",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, numbers
+from pyonednn_q.argument import instance, numbers, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shown
@@ -32,7 +32,8 @@ def to_onnx(qparams: QParams) -> dict[str, Any]:
     -------
     dict
         "y_scale": float32, "y_zero_point": of the codes' type, both () or (C,); "axis": int, of
-        channels only. As inputs and attribute of the nodes.
+        channels and groups only; "block_size": int, of groups only. As inputs and attributes of the
+        nodes.
 
     Raises
     ------
@@ -51,10 +52,18 @@ def to_onnx(qparams: QParams) -> dict[str, Any]:
         raise ArgumentError("qparams", f"a scale of {qparams.scale}", "scales that float32 holds")
     point = np.asarray(qparams.zero_point).astype(dtypes.numpy_dtype(qparams.dtype))
     constants: dict[str, Any] = {"y_scale": scale, "y_zero_point": point}
+    if qparams.block:
+        constants["block_size"] = qparams.block[0]
     return constants if qparams.axis is None else {**constants, "axis": qparams.axis}
 
 
-def from_onnx(y_scale: ArrayLike, y_zero_point: ArrayLike | None = None, axis: int = 1) -> QParams:
+def from_onnx(
+    y_scale: ArrayLike,
+    y_zero_point: ArrayLike | None = None,
+    axis: int = 1,
+    *,
+    block_size: int = 0,
+) -> QParams:
     """Return the QParams of QuantizeLinear's or DequantizeLinear's constants.
 
     Parameters
@@ -63,7 +72,9 @@ def from_onnx(y_scale: ArrayLike, y_zero_point: ArrayLike | None = None, axis: i
     y_zero_point : array of the codes' type, optional
         Its dtype is that of the codes; without it they are u8 and the zero point is 0, as in ONNX.
     axis : int
-        Axis of the channels; not used per tensor.
+        Axis of the channels, or that which is cut into blocks; not used per tensor.
+    block_size : int
+        How many neighbours along the axis share a scale; 0: all of a channel.
 
     Raises
     ------
@@ -78,7 +89,10 @@ def from_onnx(y_scale: ArrayLike, y_zero_point: ArrayLike | None = None, axis: i
     scale = numbers("y_scale", y_scale)
     point = np.uint8(0) if y_zero_point is None else numbers("y_zero_point", y_zero_point, "iuV")
     dtype = dtypes.from_numpy(point.dtype, "y_zero_point")
-    return QParams(scale, point, dtype, axis=axis if scale.ndim else None)
+    size = whole("block_size", block_size, lo=0)
+    return QParams(
+        scale, point, dtype, axis=axis if scale.ndim else None, block=(size,) if size else ()
+    )
 
 
 def to_torch(qparams: QParams) -> dict[str, Any]:
@@ -104,6 +118,8 @@ def to_torch(qparams: QParams) -> dict[str, Any]:
     names = [name for name, ours in _TORCH.items() if ours == qparams.dtype]
     if not names:
         raise ArgumentError("qparams", qparams.dtype, f"one of {', '.join(_TORCH.values())}")
+    if qparams.block:
+        raise ArgumentError("qparams", f"groups of {qparams.block[0]}", "scales of channels")
     if qparams.axis is None:
         return {"scale": qparams.scale, "zero_point": qparams.zero_point, "dtype": names[0]}
     scales, points = np.asarray(qparams.scale), np.asarray(qparams.zero_point)

@@ -82,7 +82,8 @@ def quality(x: ArrayLike, y: ArrayLike | None = None, *, q: QParams | None = Non
         raise ArgumentError("x", "no values, or not finite", "at least one, and finite numbers")
     if q is not None and q.axis is not None:
         has_axis = -real.ndim <= q.axis < real.ndim
-        if not has_axis or real.shape[q.axis] != q.channels:
+        size = q.block[0] if q.block else 1
+        if not has_axis or real.shape[q.axis] != (q.channels or 0) * size:
             got = f"{q.channels} channels along axis {q.axis}"
             raise ShapeError("q", got, f"as many as x of shape {real.shape} has")
     if y is None:
@@ -125,8 +126,10 @@ def _cut_and_spread(real: Array, q: QParams | None) -> tuple[float, float]:
     if q is None:
         return 0.0, 1.0
     scale, point = np.asarray(q.scale), np.asarray(q.zero_point)
-    spread = float(scale.max() / scale.min())
-    if q.axis is not None:
+    spread = float(np.abs(scale).max() / np.abs(scale).min())
+    if q.block and q.axis is not None:
+        scale, point = (np.repeat(each, q.block[0], q.axis) for each in (scale, point))
+    elif q.axis is not None:
         scale, point = (along(each, q.axis, real.ndim) for each in (scale, point))
     with np.errstate(over="ignore"):
         steps = real / scale + point

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dynamic", "Extent", "number", "qparams_from_range", "scales_and_points"]
 
-Extent: TypeAlias = Literal["per_tensor", "per_row"]
+Extent: TypeAlias = Literal["per_tensor", "per_row", "per_group"]
 
 _INT8 = ("u8", "s8")
 _SMALLEST = np.finfo(np.float32).tiny
@@ -43,9 +43,9 @@ class Dynamic:
     dtype : data type
         Type of the codes. "u8": asymmetric, with a zero point from 0 to 255. "s8": symmetric, zero
         point 0, codes from -127 to 127.
-    extent : {"per_tensor", "per_row"}
+    extent : {"per_tensor", "per_row", "per_group"}
         One range for the source; or one for each row of a matmul or an inner product, as language
-        models want for each token.
+        models want for each token; or one for each group of a row, where weights are in groups.
     """
 
     dtype: str = "u8"

@@ -60,6 +60,7 @@ ROOMS = (
     right_onnx.onnx_models,
     right_ranges.range_calls,
     right_ranges.weight_calls,
+    right_ranges.group_calls,
     right_ranges.width_calls,
     right_ranges.placed_calls,
     right_functions.process_calls,

@@ -82,6 +82,58 @@ def weight_calls() -> Calls:
     }
 
 
+def group_calls() -> Calls:
+    """Return right calls of what makes and reads weights in groups."""
+    quantize = pq.quantize
+    words, zeros = np.full((1, 8), 0x76543210), np.full((1, 1), 0x77777777)
+    scale, index = np.ones((1, 8), np.float32), np.zeros(8, np.int32)
+    points = np.zeros((1, 1), np.int8)
+    return {
+        "group_codes": (
+            quantize.group_codes,
+            {"wei": WEI, "groups": 3, "bits": 4, "axis": 0, "symmetric": False},
+        ),
+        "from_awq": (
+            quantize.from_awq,
+            {"qweight": words[:, :1], "qzeros": zeros, "scales": scale},
+        ),
+        "from_gptq": (
+            quantize.from_gptq,
+            {
+                "qweight": words,
+                "qzeros": zeros,
+                "scales": scale,
+                "g_idx": index,
+                "bits": 4,
+                "v2": True,
+            },
+        ),
+        "from_matmul_nbits": (
+            quantize.from_matmul_nbits,
+            {
+                "b": np.zeros((1, 1, 8), np.uint8),
+                "scales": np.ones(1),
+                "zero_points": np.zeros(1, np.uint8),
+                "k": 16,
+                "n": 1,
+                "bits": 4,
+                "block_size": 16,
+            },
+        ),
+        "from_compressed_tensors": (
+            quantize.from_compressed_tensors,
+            {
+                "weight_packed": words[:, :1],
+                "weight_scale": np.ones((1, 1)),
+                "weight_zero_point": points,
+                "weight_g_idx": index,
+                "weight_shape": (1, 8),
+                "bits": 4,
+            },
+        ),
+    }
+
+
 def width_calls() -> Calls:
     quantize = pq.quantize
     choices = {"a": (4, 8), "b": (4, 8)}
