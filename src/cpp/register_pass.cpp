@@ -75,8 +75,12 @@ Pass lookup_from_python(const py::bytes& table, const Dims& dims, const std::vec
     return lookup_pass({entries.begin(), entries.end()}, dims, strides, product, sum);
 }
 
+// Length, count, kernel, stride, dilation and padding before.
+using Window =
+        std::tuple<std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, std::size_t>;
+
 Pass largest_from_python(const std::string& dtype, std::size_t images, std::size_t channels,
-                         const std::vector<std::array<std::size_t, 6>>& dims) {
+                         const std::vector<Window>& dims) {
     std::vector<WindowDim> of;
     for (const auto& [length, count, kernel, stride, dilation, lo] : dims)
         of.push_back({length, count, kernel, stride, dilation, lo});

@@ -190,7 +190,7 @@ def largest_pass(
     dtype: str,
     images: int,
     channels: int,
-    dims: Sequence[Sequence[int]],
+    dims: Sequence[tuple[int, int, int, int, int, int]],
 ) -> Pass: ...
 def mean_pass(
     images: int,

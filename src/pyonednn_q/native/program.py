@@ -152,7 +152,7 @@ class Pass:
         """
         (images, channels, *lengths), counts = src, dst[2:]
         of_window = (window.kernel, window.stride, window.dilation, window.padding_lo)
-        dims = [list(each) for each in zip(lengths, counts, *of_window, strict=True)]
+        dims = list(zip(lengths, counts, *of_window, strict=True))
         core = runtime.core.largest_pass(dtype, images, channels, dims)
         return cls(core, f"the largest of {cross(window.kernel)} for {cross(dst)}")
 
