@@ -113,9 +113,9 @@ METHODS_HEAD = """
 
 `requantize.method.which_method(framework, op, ...)` answers this. TFLite's kernels, measured,
 by version of the interpreter; per tensor and per channel are alike unless a cell says so. "U2 + D2"
-is U2 in whole vectors of 8 channels and D2 in those left over. `tests/oracles` asks the LiteRT that
-`pip install .[oracles]` brings again, and ONNX Runtime and PyTorch, with sums put where the rules
-part: each cell agrees to the last output with its own rule and with no other.
+is U2 in whole vectors of 8 channels and D2 in those left over. `tests/others/oracles` asks the
+LiteRT that `pip install .[oracles]` brings again, and ONNX Runtime and PyTorch, with sums put where
+the rules part: each cell agrees to the last output with its own rule and with no other.
 """
 SNPS_HEAD = """
 SNPS-Caffe's Saturate modes are types and bounds of a requantizer:

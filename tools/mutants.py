@@ -2,7 +2,7 @@
 
     python tools/mutants.py --count 300 --seed 1
     python tools/mutants.py --count 0 expr/vec.py faults/guards     # every place of these
-    python tools/mutants.py --tests tests/pure                       # without tests/definitions
+    python tools/mutants.py --tests tests/pure          # without tests/others/definitions
 
 Each mutant is put into a copy of the package without the extension. A forked child runs the tests
 that reach the changed place, quickest first and half a minute's worth at most, until one fails.
@@ -142,7 +142,7 @@ def main() -> int:
     parser.add_argument("rooms", nargs="*", default=ROOMS, help="rooms or files of the package")
     parser.add_argument("--count", type=int, default=300, help="mutants; 0: all")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--tests", nargs="+", default=["tests/pure", "tests/definitions"])
+    parser.add_argument("--tests", nargs="+", default=["tests/pure", "tests/others/definitions"])
     arguments = parser.parse_args()
     mutants = drawn(arguments.rooms, arguments.count, arguments.seed)
     with tempfile.TemporaryDirectory() as name:

@@ -38,8 +38,8 @@ Written by `tools/outside_suites.py`; do not edit.
 
 Whoever writes the code and the tests misreads the same sentence twice. The numbers below were
 written by others: inputs and expected outputs, each compared for equality with what a call of ours
-returns. `tests/outside` does so in seconds, from compact files in `tests/data`; the node cases of
-ONNX are compared where `onnx` is installed (`tests/peers`).
+returns. `tests/others/outside` does so in seconds, from compact files in `tests/data`; the node
+cases of ONNX are compared where `onnx` is installed (`tests/peers`).
 
 - [TOSA](https://www.mlplatform.org/tosa)'s integer profile: what the generator of its conformance
   tests gives, against its reference model ({tosa}; {tosa_licence}).

@@ -111,10 +111,10 @@ float32 nearest s_src / s_dst; "D2" multiplies by 31 bits with two roundings, as
 `tflite` is LiteRT's reference kernels, `tflite_optimised` its optimised ones (without a delegate),
 `xnnpack` those that its interpreter takes by default: what is not listed is as `tflite`.
 `onnxruntime`
-is its QLinear operators. `tests/oracles` compares both with the runtimes themselves to the last
-output. `caffe2` is SNPS-Caffe's procedure and `tpu_mlir` that of BM168x (`tpu_mlir_cv18xx`:
-CV18xx); they are held to their definitions in rational arithmetic (`tests/definitions`). `tosa` is
-TOSA's specification, held to its reference model (`tests/outside`).
+is its QLinear operators. `tests/others/oracles` compares both with the runtimes themselves to the
+last output. `caffe2` is SNPS-Caffe's procedure and `tpu_mlir` that of BM168x (`tpu_mlir_cv18xx`:
+CV18xx); they are held to their definitions in rational arithmetic (`tests/others/definitions`).
+`tosa` is TOSA's specification, held to its reference model (`tests/others/outside`).
 
 `onednn` is what the named primitive computes, the same on every instruction set from AVX2 on and on
 3.7 and 3.13, each float32 step as printed (`tests/native/test_quantized_onednn.py`, in rational

@@ -1,7 +1,7 @@
 """What INT8 primitives do with padding, orders of post-ops, reorders and refusals.
 
 `test_parity.py` compares them at large; here is what a matrix of clean fills cannot show. Scales,
-bias and exact rounding have modules of their own in `tests/definitions`.
+bias and exact rounding have modules of their own in `tests/others/definitions`.
 """
 
 from __future__ import annotations

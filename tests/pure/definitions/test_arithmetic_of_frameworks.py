@@ -1,7 +1,7 @@
 """Which arithmetic a framework's operator uses: the two tables.
 
 Accepted: SNPS-Caffe's own table by scales and groups, and the measured table of TFLite's kernels by
-version; what was not measured is refused. tests/oracles measures the installed LiteRT again.
+version; what was not measured is refused. tests/others/oracles measures the installed LiteRT again.
 """
 
 from __future__ import annotations

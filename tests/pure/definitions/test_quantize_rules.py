@@ -2,7 +2,7 @@
 
 Accepted: every integer equals that of the rule in rational arithmetic, float32 roundings written
 out, on exact ties, beside them, and where types saturate; the rules are pairwise apart where their
-texts are. The runtimes themselves judge some of them in tests/oracles.
+texts are. The runtimes themselves judge some of them in tests/others/oracles.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Accepted: every dialect's integer equals that of its own definition in rational arithmetic, on
 accumulators beside ties and at the ends of their range, for one scale and for one per channel. The
 C++ twins are held equal to the same statement in tests/native/test_requantize.py, and the live
-runtimes judge both in tests/oracles.
+runtimes judge both in tests/others/oracles.
 """
 
 from __future__ import annotations

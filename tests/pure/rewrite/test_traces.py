@@ -16,7 +16,7 @@ from pyonednn_q.rewrite.catalogue import normalise
 from support.rewriting.chains import count_post_ops
 from support.rewriting.named import NAMED
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "traces"
+GOLDEN = Path(__file__).parents[2] / "others" / "golden" / "traces"
 
 
 def report(name: str) -> str:

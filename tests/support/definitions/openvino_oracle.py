@@ -16,7 +16,7 @@ import numpy as np
 
 from support.definitions import rational
 
-RECORDED = Path(__file__).parents[2] / "golden" / "openvino_fake_quantize.json"
+RECORDED = Path(__file__).parents[2] / "others" / "golden" / "openvino_fake_quantize.json"
 LEVELS = (2, 16, 255, 256, 65536)
 PER_TENSOR = (-1.3, 2.1, -3.0, 5.0)
 PER_CHANNEL = ([-1.0, -0.25, 0.1], [0.7, 2.0, 3.3], -2.0, [2.0, 1.0, 5.5])

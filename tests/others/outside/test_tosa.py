@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.executed
 
 GENERATOR = "tosa_verif_build_tests"
-TOOL = Path(__file__).parents[2] / "tools/tosa_vectors.py"
+TOOL = Path(__file__).parents[3] / "tools/tosa_vectors.py"
 # Cases and outputs in tests/data/tosa.npz.
 COUNTS = {
     "RESCALE": (240, 10722),

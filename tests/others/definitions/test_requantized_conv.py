@@ -2,7 +2,7 @@
 
 Accepted: every code equals the dialect's on exact sums, for every dialect, s8 and the older u8
 scheme with a zero point of weights, per tensor and per channel, groups, depthwise, padding with the
-source's zero point. tests/oracles compares the same calls with LiteRT and ONNX Runtime.
+source's zero point. tests/others/oracles compares the same calls with LiteRT and ONNX Runtime.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inner products that end in another runtime's requantization, and matmuls.
 
-Accepted: every code equals the dialect's on exact sums. tests/oracles compares the same calls with
-LiteRT's FullyConnected and ONNX Runtime.
+Accepted: every code equals the dialect's on exact sums. tests/others/oracles compares the same
+calls with LiteRT's FullyConnected and ONNX Runtime.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Deconvolutions that end in another runtime's requantization.
 
 Accepted: every code equals the dialect's on exact sums, Caffe2's two-float rule and TFLite's among
-them; the source's zero point meets each output as often as weights reach it. tests/oracles compares
-the same calls with LiteRT's TransposeConv.
+them; the source's zero point meets each output as often as weights reach it. tests/others/oracles
+compares the same calls with LiteRT's TransposeConv.
 """
 
 from __future__ import annotations

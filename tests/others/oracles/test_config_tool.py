@@ -30,7 +30,7 @@ BY_TYPE: dict[str, list[Any]] = {
     "object": [{}],
 }
 ANYTHING: list[Any] = [True, 4, "a", [], ["a"], [4], {}, None]
-VECTORS = Path(__file__).parents[1] / "data" / "training_tool.json"
+VECTORS = Path(__file__).parents[2] / "data" / "training_tool.json"
 TRAINING = {"accuracy_aware_training", "compression_lr_multiplier", "logarithm_scale", "params"}
 COUNTS = {
     "bits", "iter_number", "num_bn_adaptation_samples", "num_data_points", "num_init_samples",

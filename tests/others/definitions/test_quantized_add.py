@@ -1,7 +1,7 @@
 """The sum of two quantized tensors, as each runtime has it.
 
 Accepted: every code equals the definition in rational arithmetic, and lies within the stated
-rounding of the real sum. tests/oracles compares with LiteRT and ONNX Runtime themselves.
+rounding of the real sum. tests/others/oracles compares with LiteRT and ONNX Runtime themselves.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def test_codes_are_those_of_the_real_sum_off_ties(dialect: str) -> None:
 def test_optimised_kernels_differ_in_whole_vectors_of_channels_last_tensors(
     dtype: str, scales: tuple[float, ...], pair: tuple[int, int], whole: int, left_over: int
 ) -> None:
-    """At a tie. tests/oracles has LiteRT's own codes of these and all other pairs."""
+    """At a tie. tests/others/oracles has LiteRT's own codes of these and all other pairs."""
     point = 0 if dtype == "s8" else 128
     q = [QParams(float(np.float32(scale)), point, dtype) for scale in scales]
     names: dict[str, Any] = dict(zip(("a_q", "b_q", "dst_q"), q, strict=True))
