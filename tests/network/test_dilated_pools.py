@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.errors import ShapeError
+from pyonednn_q.errors import Error, ShapeError
 from pyonednn_q.native import Prepared
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network import Network, Node, Pool
@@ -83,3 +83,11 @@ def test_windows_of_padding_alone_are_refused() -> None:
     network = Network(["x"], [Node("y", Pool("max", 2, dilation=3, padding=1), "x")], ["y"])
     with pytest.raises(ShapeError, match="padding"):
         network(np.zeros((1, 1, 2), np.float32))
+
+
+@pytest.mark.parametrize("dims", [(2,), (2, 3), (1, 1, 2, 2, 2, 2)])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_a_source_without_spatial_dims_is_refused(dims: tuple[int, ...], dilation: int) -> None:
+    net = Network(["x"], [Node("y", Pool("max", 2, dilation=dilation), "x")], ["y"])
+    with pytest.raises(Error):
+        net(np.zeros(dims, np.float32))

@@ -180,10 +180,15 @@ class Graph:
         object.__setattr__(self, "nodes", items("nodes", self.nodes, GraphNode))
         kinds = {"constants": np.ndarray, "inputs": Value, "outputs": Value, "tensors": Value}
         object.__setattr__(self, "changes", items("changes", self.changes, Change))
-        for name, kind in {**kinds, "opsets": int, "options": object}.items():
+        for name, kind in {**kinds, "opsets": int}.items():
             known = named(name, getattr(self, name), kind)
             fixed = {key: read_only(each) for key, each in known.items()}
             object.__setattr__(self, name, MappingProxyType(fixed))
+        options = named("options", self.options, bool, str, Mapping)
+        for name, each in options.items():
+            if isinstance(each, Mapping):
+                options[name] = named(f"options[{shown(name)}]", each, str)
+        object.__setattr__(self, "options", MappingProxyType(options))
         check_no_circle([(each.name, each.inputs, each.outputs) for each in self.nodes])
 
     @property
@@ -219,9 +224,7 @@ class Graph:
             "outputs": _of_values(self.outputs),
             "opsets": dict(self.opsets),
             "tensors": _of_values(self.tensors),
-            "options": {
-                n: dict(v) if isinstance(v, Mapping) else v for n, v in self.options.items()
-            },
+            "options": dict(self.options),
         }
         return json.dumps(parts, allow_nan=False)
 

@@ -132,7 +132,8 @@ class Pool:
             )
         dims = (*spec.dims[:2], *window.gathered(lengths))
         sides = (window.padding_lo, window.padding_hi)
-        if self.alg == "max" and max(dilation) > 1 and spec.dtype in {"f32", *CODES}:
+        is_dilated = 1 <= count <= 3 and max(dilation) > 1
+        if self.alg == "max" and is_dilated and spec.dtype in {"f32", *CODES}:
             # The library's own loop over dilated windows is its reference.
             if min(dims[2:]) < 1:
                 raise ShapeError("kernel", shown(kernel), f"at most what {spec.dims} has room for")
