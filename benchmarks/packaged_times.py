@@ -32,10 +32,10 @@ import numpy as np
 import pyonednn_q as pq
 from pyonednn_q.errors import Error
 from pyonednn_q.graph.graph import Graph
-from pyonednn_q.models.float_form import float_form
 from pyonednn_q.models.peer_sessions import installed, ready
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import REST_S
+from pyonednn_q.onnx.float_form import float_form
 from pyonednn_q.onnx.model_writer import model_bytes
 from pyonednn_q.onnx.open_dims import bound
 

@@ -18,11 +18,11 @@ from onnx import numpy_helper
 
 import pyonednn_q as pq
 from pyonednn_q.errors import UnsupportedError
-from pyonednn_q.models.float_form import float_form
 from pyonednn_q.models.node_bounds import float_bound
 from pyonednn_q.models.node_difference import differences
 from pyonednn_q.models.peer_sessions import onnxruntime_values
 from pyonednn_q.network import Network
+from pyonednn_q.onnx.float_form import float_form
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.ops.operator import Operator
 from support.oracles.networks import SOURCE

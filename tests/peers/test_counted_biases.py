@@ -14,10 +14,10 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 import pyonednn_q as pq
-from pyonednn_q.models.float_form import float_form
 from pyonednn_q.models.node_bounds import float_bound
 from pyonednn_q.models.node_difference import differences
 from pyonednn_q.models.peer_sessions import onnxruntime_values
+from pyonednn_q.onnx.float_form import float_form
 from support.peers.small_models import make, model, theirs
 
 Array = np.ndarray[Any, Any]

@@ -19,10 +19,10 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.row import OURS, Rival, Row
 from pyonednn_q.errors import Error
 from pyonednn_q.models.callers import waits_at_once
-from pyonednn_q.models.float_form import float_form
 from pyonednn_q.models.timed_form import TimedForm, node_samples, peer_calls
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import REST_S, TAKEN_AGAIN, Budget, interleaved, looped
+from pyonednn_q.onnx.float_form import float_form
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.ops.operator import Operator

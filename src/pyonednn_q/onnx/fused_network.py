@@ -87,6 +87,7 @@ def as_network(graph: Graph) -> Network:
     steps = [
         _looked_up(step, step.runs, tables) if isinstance(step.runs, Lookup) else step
         for node in fused_nodes(graph)
+        # A node without steps is none here: asked again, it says why.
         for step in node.steps or _steps(node, defined(node, graph), graph, set())[0]
     ]
     outputs = [name for name in graph.outputs if name not in graph.constants]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx import calibration, model, model_reader, passes
+from pyonednn_q.onnx.float_form import float_form
 from pyonednn_q.onnx.float_model import with_float_calls
 from pyonednn_q.onnx.fusion import with_calls
 from pyonednn_q.onnx.quantized_form import with_norms_as_layers
@@ -24,6 +25,6 @@ PASSES: dict[str, tuple[Callable[..., Graph], ...]] = {
     "prepared": passes.PASSES,
     "calibrate": (with_norms_as_layers, *calibration.PASSES),
     "fuse": (with_calls,),
-    "floats": (with_float_calls,),
+    "floats": (float_form, with_float_calls),
     "run": model.PASSES,
 }

@@ -34,7 +34,7 @@ _OWN_DOMAINS = {"", "com.microsoft"}  # of operators that compute with floats, t
 
 
 def float_form(graph: Graph) -> Graph:
-    """Return the FP32 form of a graph.
+    """Write codes as the floats that they mean, and leave quantizers out.
 
     Parameters
     ----------
