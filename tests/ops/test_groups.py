@@ -13,7 +13,7 @@ import pyonednn_q as pq
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, ShapeError
 from pyonednn_q.ops.predicted import model_of
 from support.children import run_child
-from support.group_cases import DTYPES, SOURCES, GroupCase, codes_of, drawn, meaning
+from support.group_cases import DTYPES, SOURCES, GroupCase, codes_of, drawn, meaning, on_a_level
 from support.threads import run_together
 
 pytestmark = pytest.mark.executed
@@ -47,18 +47,6 @@ def test_any_number_of_rows_gives_the_bits_of_the_model(dtype: str) -> None:
             for rows in (*ROWS, 64, 70):
                 x = case.source(rng, rows)
                 np.testing.assert_array_equal(case.layer(x), model.run(x))
-
-
-def on_a_level(dtype: str) -> bool:
-    """Tell whether a process of another instruction set gives the bits of the model."""
-    rng = np.random.default_rng(7)
-    for src_q in SOURCES:
-        for rows in (1, 5, 33):
-            case = drawn(rng, dtype, src_q)
-            x = case.source(rng, rows)
-            if not np.array_equal(case.layer(x), model_of(case.layer, x.shape).run(x)):
-                return False
-    return True
 
 
 @pytest.mark.parametrize("level", ["SSE41", "AVX2", "AVX512_CORE"])

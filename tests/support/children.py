@@ -51,6 +51,8 @@ def child(environment: Mapping[str, str] | None = None) -> Iterator[Callable[...
     with ProcessPoolExecutor(1, mp_context=context) as pool:
 
         def ask(work: Callable[..., Any], *arguments: object) -> Any:
+            # the child finds what `pythonpath` names, and no module of tests
+            assert not work.__module__.startswith("tests."), f"{work} belongs into tests/support"
             return pool.submit(work, *arguments).result(timeout=120)
 
         with patch.dict(os.environ, environment or {}):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import pyonednn_q as pq
+from pyonednn_q.ops.predicted import model_of
 
 F = np.float32
 DTYPES = {"s4": (-8, 7), "u4": (0, 15), "s8": (-128, 127), "u8": (0, 255)}
@@ -117,3 +118,15 @@ def meaning(case: GroupCase, x: Any) -> Any:
         total = total + (term * scale[:, own : own + 1] if by_group else term)
     total = total if by_group else total * scale
     return total if case.bias is None else total + case.bias
+
+
+def on_a_level(dtype: str) -> bool:
+    """Tell whether a process of another instruction set gives the bits of the model."""
+    rng = np.random.default_rng(7)
+    for src_q in SOURCES:
+        for rows in (1, 5, 33):
+            case = drawn(rng, dtype, src_q)
+            x = case.source(rng, rows)
+            if not np.array_equal(case.layer(x), model_of(case.layer, x.shape).run(x)):
+                return False
+    return True
