@@ -1,4 +1,4 @@
-"""The largest of windows, dilated and not, in one compiled pass: what NumPy has, of floats and of codes."""
+"""The largest of windows, dilated and not, in one pass: what NumPy has, of floats and of codes."""
 
 from __future__ import annotations
 
