@@ -1,11 +1,11 @@
-"""Model: a fused graph that runs: compiled as a whole, or node by node where that cannot be."""
+"""Model: a fused graph that runs: compiled, and node by node from where that cannot be."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pyonednn_q.onnx.choices import Bindings, Key
 from pyonednn_q.onnx.fused_network import (
     as_network,
     call_of,
+    known_part,
     spec_of,
     with_kernels,
     with_operations,
@@ -38,6 +39,8 @@ PASSES = (with_kernels, with_operations)
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
+Call: TypeAlias = "tuple[FusedNode, Run]"
+Parts: TypeAlias = "tuple[Compiled | None, tuple[Call, ...]]"
 
 
 class Model:
@@ -73,8 +76,7 @@ class Model:
             self.graph = passed(graph, PASSES)
             steps = [step for node in self.nodes for step in node.steps]
             warn_of_products(sum(isinstance(step.runs, CodeMatMul) for step in steps))
-        self._compiled: Compiled | None = None
-        self._is_tried = False
+        self._parts: Parts | None = None
         self._bound: Shapes[Key, Model] = Shapes()
 
     @property
@@ -155,8 +157,9 @@ class Model:
     def run(self, inputs: Mapping[str, Any]) -> Values:
         """Return the outputs of the model by name.
 
-        One call of the compiled `network`, made on the first run. A model that is none (dims of 0,
-        or that only the values say) runs node by node, with the same bits.
+        One call of the compiled `network`, made on the first run. Of a model that is none, because
+        values decide dims, as a Loop does, what comes before is compiled, and the rest runs node by
+        node; all does where a dim is 0. The bits are the same.
 
         Parameters
         ----------
@@ -179,23 +182,26 @@ class Model:
                 why = f"lengths that all nodes take; here {shortened(str(error), 300)}"
                 argument = f"inputs[{shown(name)}]"
                 raise ShapeError(argument, str(arrays[name].shape), why) from error
-        if (program := self._program()) is not None:
-            results = program(*arrays.values())
-            return {
-                name: results[name] if name in results else self.graph.constants[name]
-                for name in self.graph.outputs
-            }
-        values: Values = {**self.graph.constants, **arrays}
-        nodes = fused_nodes(self.graph)
-        left = Counter([*(name for node in nodes for name in node.reads), *self.graph.outputs])
-        for node, call in zip(nodes, self.calls, strict=True):
+        program, left = self.parts()
+        results = {} if program is None else program(*arrays.values())
+        values: Values = {**self.graph.constants, **arrays, **results} if left else results
+        if left:
+            self._run(left, values)
+        return {
+            name: values[name] if name in values else self.graph.constants[name]
+            for name in self.graph.outputs
+        }
+
+    def _run(self, left: tuple[Call, ...], values: Values) -> None:
+        """Run nodes one by one; let go of what none of them reads any more."""
+        reads = Counter([*(name for node, _ in left for name in node.reads), *self.graph.outputs])
+        for node, call in left:
             outputs = call(values)
             values.update((name, each) for name, each in zip(node.outputs, outputs, strict=True))
-            left.subtract(node.reads)
+            reads.subtract(node.reads)
             for name in node.reads:  # memory for those that come
-                if left[name] <= 0 and name not in self.graph.constants:
+                if reads[name] <= 0 and name not in self.graph.constants:
                     values.pop(name, None)
-        return {name: values[name] for name in self.graph.outputs}
 
     def network(self) -> Network:
         """Return the same as a network: compiled for its dims, one call runs all of it.
@@ -208,24 +214,45 @@ class Model:
         ArgumentError
             Lengths of inputs that are open, and no call that bound them.
         UnsupportedError
-            A tensor between nodes whose dims are not known.
+            Values decide the dims of a tensor, as in a Loop: `run` takes such a model, and the text
+            names the node.
         """
         if self._bindings is not None:
             return self.bound().network()
         return as_network(self.graph)
 
-    def _program(self) -> Compiled | None:
-        """Return all of it compiled; None where it is no network: node by node then."""
-        if not self._is_tried:
-            self._compiled, self._is_tried = self._tried(), True
-        return self._compiled
+    def parts(self) -> Parts:
+        """Return what a call runs: what is compiled, then nodes with the call of each.
 
-    def _tried(self) -> Compiled | None:
-        if any(info.dims is None or 0 in info.dims for info in self.graph.inputs.values()):
+        Returns
+        -------
+        Compiled or None
+            One program; None where nothing is compiled, as where a dim is 0.
+        tuple of (FusedNode, callable)
+            Nodes in order; of a model that is a network none.
+
+        Raises
+        ------
+        ArgumentError
+            Lengths of inputs that are open, and no call that bound them.
+        """
+        if self._bindings is not None:
+            return self.bound().parts()
+        if self._parts is None:
+            known, left = known_part(self.graph)
+            program = self._compiled(known)
+            left = fused_nodes(self.graph) if program is None else left
+            calls = dict(zip(self.nodes, self.calls, strict=True)) if left else {}
+            self._parts = program, tuple((node, calls[node]) for node in left)
+        return self._parts
+
+    def _compiled(self, known: Graph) -> Compiled | None:
+        inputs = self.graph.inputs
+        if not known.nodes or any(v.dims is None or 0 in v.dims for v in inputs.values()):
             return None
         try:
-            specs = {name: spec_of(name, self.graph) for name in self.graph.inputs}
-            return self.network().compile(specs)
+            specs = {name: spec_of(name, self.graph) for name in inputs}
+            return as_network(known).compile(specs)
         except (ShapeError, UnsupportedError):
             return None
 
