@@ -184,11 +184,11 @@ class Model:
                 raise ShapeError(argument, str(arrays[name].shape), why) from error
         program, left = self.parts()
         results = {} if program is None else program(*arrays.values())
-        values: Values = {**self.graph.constants, **arrays, **results} if left else results
-        if left:
-            self._run(left, values)
+        if program is None or left:
+            results = {**self.graph.constants, **arrays, **results}
+            self._run(left, results)
         return {
-            name: values[name] if name in values else self.graph.constants[name]
+            name: results[name] if name in results else self.graph.constants[name]
             for name in self.graph.outputs
         }
 
