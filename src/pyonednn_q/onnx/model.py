@@ -24,12 +24,12 @@ from pyonednn_q.onnx.fused_network import (
 )
 from pyonednn_q.onnx.fused_node import FusedNode, fused_nodes, is_fused, layer_bytes, report
 from pyonednn_q.onnx.fusion import fuse
-from pyonednn_q.onnx.open_dims import check_bound
+from pyonednn_q.onnx.open_dims import check_bound, refusal_of_lengths
 from pyonednn_q.onnx.passes import passed
 from pyonednn_q.onnx.saturating_layers import warn_of_products
 from pyonednn_q.ops.arrays import as_array, by_name
 from pyonednn_q.ops.shapes import Shapes
-from pyonednn_q.shown import shortened, shown
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.network import Compiled, Network
@@ -174,14 +174,12 @@ class Model:
         """
         arrays = self._checked(inputs)
         if self._bindings is not None:
-            model = self._of(*self._bindings.of(arrays))
+            key, known = self._bindings.of(arrays)
             try:
-                return model.run(arrays)
-            except UnsupportedError as error:  # of a node that no user knows
-                name = next(iter(self.graph.symbols or arrays))
-                why = f"lengths that all nodes take; here {shortened(str(error), 300)}"
-                argument = f"inputs[{shown(name)}]"
-                raise ShapeError(argument, str(arrays[name].shape), why) from error
+                return self._of(key, known).run(arrays)
+            except (ShapeError, UnsupportedError) as error:
+                dims = {name: arrays[name].shape for name in self.graph.symbols or arrays}
+                raise refusal_of_lengths(dims, error) from error
         program, left = self.parts()
         results = {} if program is None else program(*arrays.values())
         if program is None or left:
