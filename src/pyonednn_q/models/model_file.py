@@ -139,10 +139,15 @@ def read(
                 argument = f"--input {name}"
                 raise type(error)(argument, error.got, error.wanted) from None
         raise
-    for name, symbols in graph.symbols.items():
-        lengths = "x".join(str(each) if isinstance(each, int) else "N" for each in symbols)
-        got = f"nothing for {shown(name)}, whose lengths are open"
-        raise ArgumentError("--dims", got, f"--dims {shown(name)[1:-1]}={lengths}")
+    if graph.symbols:
+        wanted = [
+            f"--dims {shown(name)[1:-1]}="
+            + "x".join(str(each) if isinstance(each, int) else "N" for each in symbols)
+            for name, symbols in graph.symbols.items()
+        ]
+        names = ", ".join(map(shown, graph.symbols))
+        got = f"nothing for {names}, whose lengths are open"
+        raise ArgumentError("--dims", got, " ".join(wanted))
     told: dict[str, Any] = {"exact_rounding": exact_rounding, "saturation": saturation}
     if not as_written:
         said = {name: each for name, each in told.items() if each != _USUAL[name]}
