@@ -22,7 +22,6 @@ import logging
 import os
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -226,12 +225,12 @@ def python_share(graph: Graph, model: pq.onnx.Model, inputs: Inputs) -> str:
     model.run(inputs)
     form = TimedForm.of("", graph, model.bound(), inputs)
     times = {name: median(us) for name, us in node_samples([form])[""].items()}
-    slow: Counter[str] = Counter()
+    slow: dict[str, float] = {}
     for node in fused_nodes(form.graph):
         if node.output in form.pythonic:
-            slow[node.operator] += times.get(node.output, 0.0)  # type: ignore[assignment]
+            slow[node.operator] = slow.get(node.operator, 0.0) + times.get(node.output, 0.0)
     share = sum(slow.values()) / (sum(times.values()) or 1.0)
-    names = ", ".join(operator for operator, _ in slow.most_common(4))
+    names = ", ".join(sorted(slow, key=lambda each: -slow[each])[:4])
     return f"{share:.1%}" + (f" ({names})" if slow else "")
 
 

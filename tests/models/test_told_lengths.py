@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,8 +78,8 @@ def test_what_an_inner_node_does_not_take_is_the_inputs_fault(
     assert cli.main([command, file, *said((x, "z=2x8")), *options]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert f"--dims: got {x}, z=2x8; wanted lengths that all nodes take; here " in line
-    arrays = {"x": np.zeros((2, 2, height, 8), np.float32), "z": np.zeros((2, 8), np.float32)}
-    np.savez(tmp_path / "in.npz", **arrays)  # type: ignore[arg-type]
+    arrays: Any = {"x": np.zeros((2, 2, height, 8), np.float32), "z": np.zeros((2, 8), np.float32)}
+    np.savez(tmp_path / "in.npz", **arrays)
     assert cli.main([command, file, "--input", str(tmp_path / "in.npz"), *options]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert f"--input: got {x}, z=2x8; wanted lengths that all nodes take; here " in line
@@ -88,8 +89,8 @@ def test_what_an_inner_node_does_not_take_is_the_inputs_fault(
 
 
 def test_samples_that_no_node_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arrays = {"x": np.zeros((2, 2, 3, 8), np.float32), "z": np.zeros((2, 8), np.float32)}
-    np.savez(tmp_path / "in.npz", **arrays)  # type: ignore[arg-type]
+    arrays: Any = {"x": np.zeros((2, 2, 3, 8), np.float32), "z": np.zeros((2, 8), np.float32)}
+    np.savez(tmp_path / "in.npz", **arrays)
     words = ["--data", str(tmp_path / "in.npz"), "--out", str(tmp_path / "out.onnx")]
     assert cli.main(["quantize", file_of(OPEN, tmp_path), *words]) == 2
     line = capsys.readouterr().err.splitlines()[-1]

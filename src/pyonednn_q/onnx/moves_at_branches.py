@@ -52,9 +52,9 @@ def _within(graph: Graph, around: Constants, wanted: frozenset[str]) -> Graph:
     kept: list[GraphNode] = []
     for node in nodes:
         pair = _pair(node, makers, constants) if node.outputs[0] in reach else None
-        made = [node] if pair is None else _behind(node, *pair)
-        kept += made
-        makers.update((name, each) for each in made for name in each.outputs)
+        steps = [node] if pair is None else _behind(node, *pair)
+        kept += steps
+        makers.update((name, each) for each in steps for name in each.outputs)
     ends = wanted.union(graph.outputs)
     return replace(graph, nodes=tuple(_read(kept, ends) if len(kept) > len(nodes) else nodes))
 
