@@ -118,13 +118,13 @@ def test_a_model_of_floats_computes_what_onnxruntime_does(name: str) -> None:
 def test_what_comes_before_a_loop_is_one_program(name: str) -> None:
     proto, more = CASES[name]
     own = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(proto)))
-    program, left = own.parts()
+    inputs = {"x": image(), **more}
+    program, left = own.parts(inputs)
     assert program is not None
     assert [node.operator for node, _ in left] == ["Loop", "Reshape"]
     assert not any(node.operator == "Conv" for node, _ in left)
     with pytest.raises(UnsupportedError, match=r"values decide the dims of .*Model\.run.*; Loop "):
         own.network()
-    inputs = {"x": image(), **more}
     values = {**own.graph.constants, **inputs, **program(*inputs.values())}
     for node, call in left:
         values.update(zip(node.outputs, call(values), strict=True))

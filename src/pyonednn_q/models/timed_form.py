@@ -62,9 +62,9 @@ class TimedForm(NamedTuple):
     @classmethod
     def of(cls, dtype: str, source: Graph, model: Model, inputs: Mapping[str, Array]) -> TimedForm:
         """Compile a model for its inputs, and run it once."""
-        compiled, left = model.parts()
-        steps = {step.dst: node.output for node in fused_nodes(model.graph) for step in node.steps}
         arrays = {name: inputs[name] for name in model.graph.inputs}
+        compiled, left = model.parts(arrays)
+        steps = {step.dst: node.output for node in fused_nodes(model.graph) for step in node.steps}
         form = cls(dtype, source, model, compiled, left, arrays, steps)
         form.call()
         return form

@@ -18,7 +18,6 @@ from pyonednn_q.onnx.fused_network import (
     as_network,
     call_of,
     known_part,
-    spec_of,
     with_kernels,
     with_operations,
 )
@@ -76,7 +75,10 @@ class Model:
             self.graph = passed(graph, PASSES)
             steps = [step for node in self.nodes for step in node.steps]
             warn_of_products(sum(isinstance(step.runs, CodeMatMul) for step in steps))
-        self._parts: Parts | None = None
+        self._compiled: Compiled | None = None  # what ran last
+        self._is_refused = any(
+            info.dims is None or 0 in info.dims for info in self.graph.inputs.values()
+        )
         self._bound: Shapes[Key, Model] = Shapes()
 
     @property
@@ -180,10 +182,10 @@ class Model:
             except (ShapeError, UnsupportedError) as error:
                 dims = {name: arrays[name].shape for name in self.graph.symbols or arrays}
                 raise refusal_of_lengths(dims, error) from error
-        program, left = self.parts()
-        results = {} if program is None else program(*arrays.values())
-        if program is None or left:
-            results = {**self.graph.constants, **arrays, **results}
+        results = self._compiled_results(arrays)
+        if results is None or self._left:
+            left = self._one_by_one(self.nodes) if results is None else self._left
+            results = {**self.graph.constants, **arrays, **(results or {})}
             self._run(left, results)
         return {
             name: results[name] if name in results else self.graph.constants[name]
@@ -217,10 +219,15 @@ class Model:
         """
         if self._bindings is not None:
             return self.bound().network()
-        return as_network(self.graph)
+        return as_network(self.graph) if self._left else self._network
 
-    def parts(self) -> Parts:
-        """Return what a call runs: what is compiled, then nodes with the call of each.
+    def parts(self, inputs: Mapping[str, Array]) -> Parts:
+        """Return what a call on some arrays runs: what is compiled, then nodes, each with its call.
+
+        Parameters
+        ----------
+        inputs : mapping of str to ndarray
+            All inputs, as `run` takes them.
 
         Returns
         -------
@@ -235,24 +242,49 @@ class Model:
             Lengths of inputs that are open, and no call that bound them.
         """
         if self._bindings is not None:
-            return self.bound().parts()
-        if self._parts is None:
-            known, left = known_part(self.graph)
-            program = self._compiled(known)
-            left = fused_nodes(self.graph) if program is None else left
-            calls = dict(zip(self.nodes, self.calls, strict=True)) if left else {}
-            self._parts = program, tuple((node, calls[node]) for node in left)
-        return self._parts
+            return self.bound().parts(inputs)
+        if not self._is_network(inputs):
+            return None, self._one_by_one(self.nodes)
+        return self._network.program_for(inputs), self._left
 
-    def _compiled(self, known: Graph) -> Compiled | None:
-        inputs = self.graph.inputs
-        if not known.nodes or any(v.dims is None or 0 in v.dims for v in inputs.values()):
+    def _compiled_results(self, arrays: Values) -> Values | None:
+        """Return results of what is compiled of it; None where nothing is."""
+        program = self._compiled
+        results = None if program is None else program.as_they_lie(arrays.values())
+        if results is not None:
+            return results
+        if program is None and not self._is_network(arrays):
             return None
+        # Others may lie otherwise: each layout has its program, which copies no input.
+        self._compiled = self._network.program_for(arrays)
+        return self._compiled(*arrays.values())
+
+    @cached_property
+    def _known(self) -> tuple[Graph, tuple[FusedNode, ...]]:
+        return known_part(self.graph)
+
+    @cached_property
+    def _network(self) -> Network:
+        return as_network(self._known[0])
+
+    @cached_property
+    def _left(self) -> tuple[Call, ...]:
+        """Nodes that run behind what is compiled."""
+        return self._one_by_one(self._known[1])
+
+    def _one_by_one(self, nodes: tuple[FusedNode, ...]) -> tuple[Call, ...]:
+        calls = dict(zip(self.nodes, self.calls, strict=True)) if nodes else {}
+        return tuple((node, calls[node]) for node in nodes)
+
+    def _is_network(self, arrays: Mapping[str, Array]) -> bool:
+        """Tell whether it compiles for such arrays, up to dims that values decide."""
+        if self._is_refused or not self._known[0].nodes:
+            return False
         try:
-            specs = {name: spec_of(name, self.graph) for name in inputs}
-            return as_network(known).compile(specs)
+            self._network.program_for(arrays)
         except (ShapeError, UnsupportedError):
-            return None
+            self._is_refused = True
+        return not self._is_refused
 
     def report(self) -> str:
         """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
