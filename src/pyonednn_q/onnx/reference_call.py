@@ -67,6 +67,8 @@ def reference_call(
         return looped(node, _run_of(operator, body.nodes, read, body, opsets))
     if node.row in kinds.DYNAMIC_RECURRENT:
         return _of_codes(node)
+    if node.row is kinds.LOG and (own := elementwise_call(node)) is not None:
+        return own  # the same function of NumPy, and nothing around it
     if find_spec("onnx") is None:
         if (own := elementwise_call(node)) is not None:
             return own
