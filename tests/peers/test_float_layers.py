@@ -85,3 +85,14 @@ def test_a_bias_for_each_row_stays_as_it_is() -> None:
     found, wanted = own.run({"x": x})["y"], theirs(proto, {"x": x})
     np.testing.assert_allclose(found, wanted, rtol=0, atol=72 * 36 * 2.0**-24)
     assert [node.how for node in own.nodes] == ["reference"]
+
+
+def test_a_norm_that_trains_normalizes_by_its_batch() -> None:
+    nodes = [make("BatchNormalization", ["x", *NORM], ["y", "m", "v"], training_mode=1)]
+    proto = model(nodes, {"x": SOURCE.shape}, NORM)
+    own = ready(proto)
+    mean, var = SOURCE.mean((0, 2, 3), np.float64), SOURCE.var((0, 2, 3), np.float64)
+    gain = NORM["scale"] / np.sqrt(var + 1e-5)
+    want = (SOURCE - mean.reshape(-1, 1, 1)) * gain.reshape(-1, 1, 1)
+    want += NORM["shift"].reshape(-1, 1, 1)
+    np.testing.assert_allclose(own.run({"x": SOURCE})["y"], want, rtol=1e-5, atol=1e-4)

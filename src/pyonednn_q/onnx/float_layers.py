@@ -106,7 +106,8 @@ def norm_weights(node: GraphNode, constants: Mapping[str, Array]) -> tuple[Array
         Constants of its graph.
     """
     known = [constants.get(name) for name in node.inputs[1:]]
-    if any(node.outputs[1:]) or any(each is None or each.ndim != 1 for each in known):
+    trains = any(node.outputs[1:]) or node.attributes.get("training_mode", 0)
+    if trains or any(each is None or each.ndim != 1 for each in known):
         return None
     scale, shift, mean, var = (np.asarray(each, np.float64) for each in known)
     gain = scale / np.sqrt(var + np.float64(np.float32(node.attributes.get("epsilon", 1e-5))))

@@ -32,6 +32,7 @@ from pyonednn_q.onnx.code_operations import (
     slices_of,
     transposed,
 )
+from pyonednn_q.onnx.float_layers import norm_weights
 from pyonednn_q.onnx.float_reductions import (
     EXPONENTIAL,
     OPPOSITE,
@@ -283,26 +284,18 @@ def _resized(
     return tuple(Interpolation(*each) for each in taps) if is_right else ()
 
 
-def _batch_norm(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> tuple[Any, ...]:
+def _batch_norm(what: GraphNode, graph: Graph) -> tuple[Any, ...]:
     """Return a product and a sum with constants of the channels."""
-    parts = [constants.get(at, _NOTHING) for at in range(1, 5)]
-    rank = len(dims_of(what.inputs[0], graph))
-    if any(each.dtype != np.float32 or each.ndim != 1 for each in parts) or rank < 2:
+    weights, rank = norm_weights(what, graph.constants), len(dims_of(what.inputs[0], graph))
+    if weights is None or rank < 2:
         return ()
-    if what.attributes.get("training_mode", 0):
-        return ()
-    gain, shift, mean, var = (each.astype(np.float64) for each in parts)
-    gain = gain / np.sqrt(var + float(what.attributes.get("epsilon", 1e-5)))
-    ends = (
-        (alg, each.astype(np.float32))
-        for alg, each in (("mul", gain), ("add", shift - mean * gain))
-    )
+    ends = zip(("mul", "add"), weights, strict=True)
     return tuple(FloatArithmetic(alg, each.reshape(-1, *(1,) * (rank - 2))) for alg, each in ends)
 
 
 def _normalized(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> tuple[Any, ...]:
     if what.row is kinds.BATCH_NORM:
-        return _batch_norm(what, constants, graph)
+        return _batch_norm(what, graph)
     if what.row in {kinds.GROUP_NORM, kinds.INSTANCE_NORM}:
         return _group_norm(what, constants, graph)
     return _layer_norm(what, graph)
