@@ -9,6 +9,7 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.native import runtime
 from pyonednn_q.network import CodeMatMul, LayerNorm, Network, Node, Softmax, Transpose
 from pyonednn_q.primitive import TensorSpec
 
@@ -107,6 +108,22 @@ def test_normalization_is_near_float64(seed: int) -> None:
     unit = EPS * (np.abs(x).max(axes, keepdims=True) / spread + 1) * (4 + size / 32)
     bound = unit * (1 + np.abs(off / spread)) * np.abs(gain) + EPS * np.abs(shift)
     assert (np.abs(got - (off / spread * gain + shift)) <= bound).all()
+
+
+@pytest.mark.parametrize("columns", [32_769, 50_003, 1_000_000])
+def test_long_rows_are_as_near(columns: int) -> None:
+    """Summed in parts, which are the same for any number of threads; with one factor for all."""
+    rng = np.random.default_rng(columns)
+    x = (rng.normal(0, 3, (2, columns)) + 20).astype(np.float32)
+    off = x.astype(np.float64) - x.mean(-1, keepdims=True, dtype=np.float64)
+    exact = off / np.sqrt((off**2).mean(-1, keepdims=True) + 1e-5)
+    ones, gain = np.ones(columns, np.float32), rng.normal(1, 1, columns).astype(np.float32)
+    got = run(LayerNorm(ones, ones * 0), x)
+    assert np.abs(got - exact).max() <= 64 * EPS * 20
+    shifted = run(LayerNorm(gain, ones), x)
+    np.testing.assert_allclose(shifted, exact * gain + 1, rtol=0, atol=64 * EPS * 20 * 6)
+    with runtime.threads(1):
+        np.testing.assert_array_equal(run(LayerNorm(ones, ones * 0), x), got)
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:

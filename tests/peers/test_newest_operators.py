@@ -226,6 +226,7 @@ NORMS: dict[str, tuple[str, int, dict[str, Any], tuple[int, ...]]] = {
     "rms": ("RMSNormalization", 23, {"axis": -1, "epsilon": 1e-6}, (12,)),
     "rms of two dims": ("RMSNormalization", 23, {"axis": 2}, (5, 12)),
     "channels": ("GroupNormalization", 21, {"num_groups": 2}, (6,)),
+    "all channels": ("GroupNormalization", 21, {"num_groups": 1}, (6,)),
     "instance": ("InstanceNormalization", 17, {"epsilon": 1e-3}, (6,)),
 }
 
@@ -239,6 +240,8 @@ def test_norms(name: str) -> None:
     node = helper.make_node(operator, ["x", *parts], ["y"], **told)
     model = proto(node, {"x": x}, parts, opset)
     y = compiled(model, {"x": x})["y"]
+    last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+    y_of_last = compiled(model, {"x": last})["y"]
     wide, epsilon = x.astype(np.float64), told.get("epsilon", 1e-5)
     if operator.startswith("RMS"):
         axes = tuple(range(told["axis"] % 4, 4))
@@ -252,6 +255,7 @@ def test_norms(name: str) -> None:
     (others,) = theirs(model, {"x": x})
     assert np.abs(others - exact).max() < 64 * UNIT * np.abs(exact).max()
     assert np.abs(y - exact).max() < 64 * UNIT * np.abs(exact).max()
+    assert np.abs(y_of_last - exact).max() < 64 * UNIT * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.702])

@@ -219,8 +219,28 @@ class LayerNorm:
         spec = floats_of(at, name)
         if spec.dims[-self.gain.ndim :] != self.gain.shape:
             raise ShapeError("gain", str(self.gain.shape), f"the last dimensions of {spec.dims}")
-        dense = TensorSpec.dense(spec.dims, "f32")
+        lies = TensorSpec.dense(spec.dims, "f32")
         rows = spec.size // self.gain.size
+        if self._is_the_same_everywhere and _lies_row_by_row(spec, self.gain.ndim):
+            lies = spec
         values = self.gain.ravel(), self.shift.ravel()
         normal = Pass.layer_norm(rows, self.epsilon, *values, is_centered=self.is_centered)
-        at.add(normal, (at.in_layout(name, dense),), dst, dense)
+        at.add(normal, (at.in_layout(name, lies),), dst, lies)
+
+    @property
+    def _is_the_same_everywhere(self) -> bool:
+        """Whether the order of a row's values does not matter."""
+        return all(np.ptp(each) == 0 for each in (self.gain, self.shift))
+
+
+def _lies_row_by_row(spec: TensorSpec, axes: int) -> bool:
+    """Tell whether the last axes lie together, in any order, one place of the first after another.
+
+    Images with channels last do, where a row is all of one.
+    """
+    assert spec.strides is not None
+    size, outer = prod(spec.dims[-axes:]), spec.ndim - axes
+    dense = TensorSpec.dense((*spec.dims[:outer], size), "f32").strides
+    assert dense is not None
+    pairs = zip(spec.dims[:outer], spec.strides, dense, strict=False)
+    return not spec.has_gaps and all(dim == 1 or own == wanted for dim, own, wanted in pairs)

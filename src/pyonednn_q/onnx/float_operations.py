@@ -329,10 +329,16 @@ def _group_norm(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -
     places = (1,) * (len(src) - 2)
     ones = np.ones(prod(src[1:]) // groups, np.float32)
     epsilon = float(what.attributes.get("epsilon", 1e-5))
-    return (
+    by_group: tuple[Any, ...] = (
         Reshape((src[0] * groups, ones.size)),
         LayerNorm(ones, ones * 0, epsilon),
         Reshape(src),
+    )
+    if groups == 1:
+        whole = np.ones(src[1:], np.float32)
+        by_group = (LayerNorm(whole, whole * 0, epsilon),)
+    return (
+        *by_group,
         FloatArithmetic("mul", gain.reshape(-1, *places)),
         FloatArithmetic("add", shift.reshape(-1, *places)),
     )

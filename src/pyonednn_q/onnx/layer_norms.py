@@ -16,7 +16,7 @@ from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.subgraphs import graphs_of
 
-__all__ = ["with_layer_norms"]
+__all__ = ["means_the_same", "with_layer_norms"]
 
 
 def with_layer_norms(graph: Graph) -> Graph:
@@ -29,7 +29,7 @@ def with_layer_norms(graph: Graph) -> Graph:
         anything else there.
     """
     since = kinds.LAYER_NORM.since
-    if graph.opset < since and not all(map(_means_the_same, graph.nodes)):
+    if graph.opset < since and not all(map(means_the_same, graph.nodes)):
         return graph
     view = GraphView(graph)
     norms = {id(parts[-1]): parts for node in graph.nodes if (parts := _parts(view, node))}
@@ -46,7 +46,7 @@ def with_layer_norms(graph: Graph) -> Graph:
     return edit.result(opsets)
 
 
-def _means_the_same(node: GraphNode) -> bool:
+def means_the_same(node: GraphNode) -> bool:
     """Tell whether a node of opset 13 means the same in opset 17."""
     is_plain = node.row is not kinds.ROI_ALIGN and not graphs_of(node.attributes)
     return is_plain and not node.attributes.get("training_mode", 0)

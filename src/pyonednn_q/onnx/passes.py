@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from pyonednn_q.graph.change import Change
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.constant_folding import with_constants_computed
+from pyonednn_q.onnx.group_norms import with_group_norms
 from pyonednn_q.onnx.layer_norms import with_layer_norms
 from pyonednn_q.onnx.plain_form import with_quantizers_of_onnx, without_identities
 from pyonednn_q.onnx.qdq_form import with_codes_between_quantizers
@@ -29,6 +30,7 @@ PASSES: tuple[Pass, ...] = (
     with_codes_between_quantizers,
     with_constants_computed,
     with_layer_norms,
+    with_group_norms,
 )
 _ROUNDS = 8  # each may know dims that the one before computed; most graphs take two
 
