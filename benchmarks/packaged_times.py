@@ -185,26 +185,29 @@ def calls_of(path: Path, dims: tuple[int, ...], threads: int) -> list[tuple[str,
 def row(name: str, path: Path, options: argparse.Namespace) -> str:
     """Return the table's row of a model."""
     logging.getLogger("pyonednn_q").setLevel(logging.ERROR)
-    clock = time.process_time if options.processor else time.perf_counter
     with runtime.threads(options.threads):
-        calls = calls_of(path, MODELS[name], options.threads)
-        samples: list[list[float]] = [[] for _ in calls]
-        for _ in range(options.rounds):
-            for times, (_, call) in zip(samples, calls, strict=True):
-                time.sleep(REST_S)
-                call()  # the caches are its own again
-                start = clock()
-                call()
-                times.append(1e3 * (clock() - start))
+        cells = timed(calls_of(path, MODELS[name], options.threads), options)
+    return "| " + " | ".join([path.stem, "x".join(map(str, MODELS[name])), *cells]) + " |"
+
+
+def timed(calls: list[tuple[str, Call]], options: argparse.Namespace) -> list[str]:
+    """Return the milliseconds of each column, calls taking turns, and the lead."""
+    clock = time.process_time if options.processor else time.perf_counter
+    samples: list[list[float]] = [[] for _ in calls]
+    for _ in range(options.rounds):
+        for times, (_, call) in zip(samples, calls, strict=True):
+            time.sleep(REST_S)
+            call()  # the caches are its own again
+            start = clock()
+            call()
+            times.append(1e3 * (clock() - start))
     best: dict[str, float] = {}
     for (column, _), times in zip(calls, samples, strict=True):
         best[column] = min(best.get(column, np.inf), median(times))
     theirs = [each for column, each in best.items() if column not in {"INT8", "FP32"}]
     own = min(best.get("INT8", np.inf), best.get("FP32", np.inf))
     lead = f"{min(theirs) / own:.2f}" if theirs else "-"
-    cells = [f"{best[column]:.2f}" if column in best else "-" for column in COLUMNS]
-    dims = "x".join(map(str, MODELS[name]))
-    return "| " + " | ".join([path.stem, dims, *cells, lead]) + " |"
+    return [*(f"{best[column]:.2f}" if column in best else "-" for column in COLUMNS), lead]
 
 
 def python_row(name: str, path: Path, options: argparse.Namespace) -> str:

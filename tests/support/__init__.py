@@ -16,6 +16,7 @@ outside                    vectors of suites that others wrote
 training_tool              what its configurations are compared for, and its own answers
 calls, misreadings         calls of operators as values; what one may misunderstand in them
 forms, pooled              layers whose forms mean the same; means with post-ops
+chosen_values              selections of networks beside NumPy, for a child of any level
 group_cases                layers with weights in groups, and what they mean
 pools                      pools of every shape that ONNX has, beside onnxruntime and the text
 standard                   every node case of the standard's backend tests, and what became of it

@@ -46,11 +46,11 @@ def with_group_norms(graph: Graph) -> Graph:
     if graph.opset < since and not all(_means_the_same(node, graph.opset) for node in graph.nodes):
         return graph
     view = GraphView(graph)
-    found = [norm for node in graph.nodes if (norm := _norm(view, node)) is not None]
-    if not found:
+    spelled = [norm for node in graph.nodes if (norm := _norm(view, node)) is not None]
+    if not spelled:
         return graph
-    norms = {id(norm.parts[-1]): norm for norm in found}
-    gone = {id(each) for norm in found for each in norm.parts}
+    norms = {id(norm.parts[-1]): norm for norm in spelled}
+    gone = {id(each) for norm in spelled for each in norm.parts}
     edit = GraphEdit(graph)
     for node in graph.nodes:
         if id(node) in norms:
