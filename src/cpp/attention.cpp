@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t lanes = HeadMemory::lanes, quad = HeadMemory::quad, line = HeadMemory::line;
 constexpr std::int32_t sign = 0x80;
+constexpr std::size_t products_at_once = std::size_t{1} << 18U; // that take some microseconds
 constexpr std::size_t rows_at_once = 16; // of one head, whose memory of before stays near
 
 // Turns pairs of a row by the angles of its place, in float32, each product and sum rounded.
@@ -91,11 +92,12 @@ struct Attention {
         std::vector<std::uint8_t> high, low;
     };
 
-    Room room() const {
-        const std::size_t columns = memory.columns(), count = memory.capacity;
-        const std::size_t coded_count = memory.are_codes ? count : 0;
+    // What one row needs that sees `count` tokens.
+    Room room(std::size_t count) const {
+        const std::size_t tiles = HeadMemory::up_to(count, lanes), columns = memory.columns();
+        const std::size_t coded_count = memory.are_codes ? tiles : 0;
         return {std::vector<float>(memory.depth),
-                std::vector<float>(count),
+                std::vector<float>(tiles),
                 std::vector<float>(columns),
                 std::vector<std::int32_t>(coded_count),
                 std::vector<std::int32_t>(columns),
@@ -211,18 +213,22 @@ struct Attention {
         });
         const std::size_t blocks = (tokens + rows_at_once - 1) / rows_at_once;
         const std::size_t share = dims.heads / dims.groups;
-        in_parallel(dims.batch * dims.heads * blocks, 1, [&](std::size_t begin, std::size_t stop) {
-            Room own = room();
-            for (std::size_t i = begin; i < stop; ++i) {
-                const std::size_t block = i % blocks, head = i / blocks % dims.heads;
-                const std::size_t batch = i / blocks / dims.heads;
-                const std::size_t last = std::min((block + 1) * rows_at_once, tokens);
-                for (std::size_t row = block * rows_at_once; row < last; ++row)
-                    attend(q + dims.of_q.at(batch, row, head), past + row + 1,
-                           head_of(batch, head / share), dst + dims.of_dst.at(batch, row, head),
-                           own);
-            }
-        });
+        const std::size_t rows = std::min(tokens, rows_at_once), seen = past + tokens;
+        const std::size_t work = rows * seen * (memory.depth + memory.width);
+        const std::size_t grain = std::max<std::size_t>(products_at_once / work, 1);
+        in_parallel(dims.batch * dims.heads * blocks, grain,
+                    [&](std::size_t begin, std::size_t stop) {
+                        Room own = room(seen);
+                        for (std::size_t i = begin; i < stop; ++i) {
+                            const std::size_t block = i % blocks, head = i / blocks % dims.heads;
+                            const std::size_t batch = i / blocks / dims.heads;
+                            const std::size_t last = std::min((block + 1) * rows_at_once, tokens);
+                            for (std::size_t row = block * rows_at_once; row < last; ++row)
+                                attend(q + dims.of_q.at(batch, row, head), past + row + 1,
+                                       head_of(batch, head / share),
+                                       dst + dims.of_dst.at(batch, row, head), own);
+                        }
+                    });
     }
 };
 

@@ -375,6 +375,14 @@ DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "recurrence", rules.recurre
 # Ours: no other runtime has one.
 DYNAMIC_GRU = theirs("DynamicQuantizeGRU", "GRU", "recurrence", rules.recurrence, "pyonednn_q")
 DYNAMIC_RECURRENT = (DYNAMIC_LSTM, DYNAMIC_GRU)
+SIMPLE_NORM = Kind("SimplifiedLayerNormalization", dims=rules.norm_from_axis, compared=False)
+SKIP_NORM, SKIP_SIMPLE_NORM = (
+    theirs(f"{name}LayerNormalization", "", "", rules.sum_and_norm)
+    for name in ("Skip", "SkipSimplified")
+)
+THEIR_ROTARY = theirs("RotaryEmbedding", "", "", rules.same)
+GROUP_QUERY = theirs("GroupQueryAttention", "", "", rules.attention_of_groups)
+CACHED_ATTENTION = theirs("CachedAttention", "", "", rules.attention_of_groups, "pyonednn_q")
 MATMUL_BITS = theirs("MatMulNBits", "MatMul", "blocks", rules.block_product)
 FAKE_QUANTIZE = theirs("FakeQuantize", "", "fake_quantize", rules.same, "org.openvinotoolkit")
 

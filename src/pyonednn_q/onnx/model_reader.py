@@ -34,6 +34,7 @@ from pyonednn_q.onnx.subgraphs import (
     with_names_apart,
 )
 from pyonednn_q.onnx.tensor_reader import MOST_DIMS, TensorReader, refused
+from pyonednn_q.onnx.their_operators import with_operators_of_onnx
 from pyonednn_q.onnx.wire import count_fields, fields_of
 from pyonednn_q.onnx.written_out import with_parts_written_out
 from pyonednn_q.shown import install, shortened, shown
@@ -41,12 +42,20 @@ from pyonednn_q.shown import install, shortened, shown
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
-PASSES = (with_names_apart, raised_opset, with_tensors, in_float32, with_parts_written_out)
+PASSES = (
+    with_names_apart,
+    raised_opset,
+    with_tensors,
+    in_float32,
+    with_operators_of_onnx,
+    with_parts_written_out,
+)
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _FIELDS_A_NODE = 20  # on average, of as many nodes as there may be: seconds to count
+_NOT_CHECKED = "com.microsoft"
 _OPEN = -1  # what some write instead of no length
 _OF_TORCH = {
     ("torch.nn.modules.module", "Module"),
@@ -316,9 +325,14 @@ def _skeleton(proto: ModelProto) -> ModelProto:
     source = proto.graph
     skeleton = onnx.ModelProto(ir_version=proto.ir_version)
     skeleton.opset_import.extend(proto.opset_import)
+    if all(each.domain != _NOT_CHECKED for each in proto.opset_import):
+        skeleton.opset_import.add(domain=_NOT_CHECKED, version=1)
     graph = skeleton.graph
     graph.name = source.name
     graph.node.extend(source.node)
+    for node in graph.node:  # of onnxruntime, which has it in ONNX's domain
+        if node.op_type == kinds.SIMPLE_NORM.name and not node.domain:
+            node.domain = _NOT_CHECKED
     graph.input.extend(source.input)
     graph.output.extend(source.output)
     for each in graph.output:

@@ -51,7 +51,7 @@ class RotaryAngles:
     Parameters
     ----------
     cos, sin : (places, half) ndarray of float32
-        Of each place and pair.
+        Cosines and sines, of each place and pair.
     is_paired : bool
         Whether pairs are neighbours; else one of each is of the first `half`, one of the second.
     """
