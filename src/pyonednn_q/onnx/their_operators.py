@@ -22,6 +22,7 @@ __all__ = ["with_operators_of_onnx"]
 
 _SINCE = 18  # the opset from which on nodes mean the same at that of the norm
 _SKIPS = {kinds.SKIP_NORM: 5, kinds.SKIP_SIMPLE_NORM: 4}  # inputs, with a bias of the sum
+_EPSILON = 1e-12  # of sums, where none is told
 _SUM = 3  # output that is the sum
 
 
@@ -72,7 +73,7 @@ def _norm(node: GraphNode, kind: Kind, x: str, others: tuple[str, ...]) -> Graph
 def _skipped(node: GraphNode, edit: GraphEdit) -> list[GraphNode]:
     is_centered = node.row is kinds.SKIP_NORM
     told = dict(node.attributes)
-    told.setdefault("epsilon", 1e-12 if is_centered else 1e-5)
+    told.setdefault("epsilon", _EPSILON)
     own = replace(node, attributes=told)
     end = node.outputs[_SUM] if len(node.outputs) > _SUM else ""
     terms = [*node.inputs[:2]]
