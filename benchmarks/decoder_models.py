@@ -22,7 +22,10 @@ _THEIRS = "com.microsoft"
 
 @dataclass(frozen=True)
 class DecoderSizes:
-    """Sizes of a decoder; `longest`: places that have angles; packed: q, k and v in one product."""
+    """Sizes of a decoder; `longest`: places that have angles; packed: q, k and v in one product.
+
+    Standard: norms, angles and attentions of ONNX's opset 23, and places as an input.
+    """
 
     hidden: int = 768
     layers: int = 12
@@ -33,6 +36,7 @@ class DecoderSizes:
     words: int = 32000
     longest: int = 2048
     is_packed: bool = False
+    is_standard: bool = False
 
     @property
     def weights(self) -> int:
@@ -80,8 +84,17 @@ class _Writing:
         gain = 1 + 0.1 * self.rng.standard_normal(self.sizes.hidden)
         return self.constant(f"{name}.gain", gain.astype(np.float32))
 
+    def norm(self, src: str, name: str) -> str:
+        """Add a norm without a mean."""
+        is_standard = self.sizes.is_standard
+        kind = "RMSNormalization" if is_standard else "SimplifiedLayerNormalization"
+        return self.node(kind, [src, self.gain(name)], name, epsilon=1e-5, axis=-1)
+
     def skipped(self, before: str, more: str, name: str) -> tuple[str, str]:
         """Add a norm of the sum of two tensors; return both."""
+        if self.sizes.is_standard:
+            total = self.node("Add", [before, more], f"{name}.sum")
+            return self.norm(total, name), total
         dsts = [name, "", "", f"{name}.sum"]
         reads = [before, more, self.gain(name)]
         self.node("SkipSimplifiedLayerNormalization", reads, dsts, domain=_THEIRS, epsilon=1e-5)
@@ -106,7 +119,7 @@ def decoder(
     at = _Writing(sizes, seed, bits, block, level)
     table = at.rng.standard_normal((sizes.words, sizes.hidden), np.float32)
     x = at.node("Gather", [at.constant("embedding", table), "input_ids"], "embedded")
-    ends = _lengths(at)
+    ends = ["position_ids"] if sizes.is_standard else _lengths(at)
     angles = np.arange(sizes.longest)[:, None] / 10000 ** (
         np.arange(sizes.depth // 2) * 2 / sizes.depth
     )
@@ -114,9 +127,7 @@ def decoder(
         at.constant(name, of(angles).astype(np.float32))
         for name, of in (("cos_cache", np.cos), ("sin_cache", np.sin))
     ]
-    normal = at.node(
-        "SimplifiedLayerNormalization", [x, at.gain("norm.0")], "norm.0", epsilon=1e-5, axis=-1
-    )
+    normal = at.norm(x, "norm.0")
     for layer in range(sizes.layers):
         more = _attention(at, layer, normal, [*ends, *caches])
         normal, x = at.skipped(x, more, f"post_norm.{layer}")
@@ -124,7 +135,8 @@ def decoder(
         normal, x = at.skipped(x, more, f"norm.{layer + 1}")
     at.product(normal, "logits", sizes.hidden, sizes.words)
     graph = helper.make_graph(at.nodes, "decoder", *_values(sizes), at.constants)
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(_THEIRS, 1)]
+    opset = 23 if sizes.is_standard else 21
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid(_THEIRS, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
@@ -154,6 +166,9 @@ def _attention(at: _Writing, layer: int, src: str, ends: list[str]) -> str:
     past, present = (
         [f"{which}.{layer}.{n}" for n in both] for which in ("past_key_values", "present")
     )
+    if sizes.is_standard:
+        _causal(at, [q, k, v, "", *past], [name, *present], ends)
+        return at.product(name, f"{name}.o", sizes.heads * sizes.depth, sizes.hidden)
     at.node(
         "GroupQueryAttention",
         [q, k, v, *past, *ends],
@@ -170,6 +185,17 @@ def _attention(at: _Writing, layer: int, src: str, ends: list[str]) -> str:
     return at.product(name, f"{name}.o", sizes.heads * sizes.depth, sizes.hidden)
 
 
+def _causal(at: _Writing, reads: list[str], dsts: list[str], ends: list[str]) -> None:
+    """Add an Attention of ONNX, on queries and keys that are turned before."""
+    sizes, (places, *angles) = at.sizes, ends
+    for place, heads in ((0, sizes.heads), (1, sizes.groups)):
+        name = f"{reads[place]}.turned"
+        src = [reads[place], *angles, places]
+        reads[place] = at.node("RotaryEmbedding", src, name, num_heads=heads)
+    heads = {"q_num_heads": sizes.heads, "kv_num_heads": sizes.groups}
+    at.node("Attention", reads, dsts, is_causal=1, **heads)
+
+
 def _swiglu(at: _Writing, layer: int, src: str) -> str:
     sizes, name = at.sizes, f"mlp.{layer}"
     gate, up = (at.product(src, f"{name}.{n}", sizes.hidden, sizes.inner) for n in ("gate", "up"))
@@ -182,9 +208,12 @@ def _swiglu(at: _Writing, layer: int, src: str) -> str:
 
 def _values(sizes: DecoderSizes) -> tuple[list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
     info = helper.make_tensor_value_info
+    other, length = "attention_mask", "total_sequence_length"
+    if sizes.is_standard:
+        other, length = "position_ids", "sequence_length"
     inputs = [
         info("input_ids", TensorProto.INT64, ["batch_size", "sequence_length"]),
-        info("attention_mask", TensorProto.INT64, ["batch_size", "total_sequence_length"]),
+        info(other, TensorProto.INT64, ["batch_size", length]),
     ]
     outputs = [info("logits", TensorProto.FLOAT, ["batch_size", "sequence_length", sizes.words])]
     for layer in range(sizes.layers):
@@ -219,10 +248,11 @@ class Session:
     def __call__(self, tokens: Array) -> Array:
         """Return logits (1, tokens, words) of tokens (1, tokens)."""
         before = next(iter(self._past.values())).shape[2]
-        feeds = {
-            "input_ids": tokens,
-            "attention_mask": np.ones((1, before + tokens.shape[1]), np.int64),
-        }
+        feeds = {"input_ids": tokens}
+        if self._sizes.is_standard:
+            feeds["position_ids"] = before + np.arange(tokens.shape[1])[None]
+        else:
+            feeds["attention_mask"] = np.ones((1, before + tokens.shape[1]), np.int64)
         feeds |= {f"past_key_values.{name}": each for name, each in self._past.items()}
         logits, *present = self._session.run(None, feeds)
         self._past = dict(zip(self._past, present, strict=True))

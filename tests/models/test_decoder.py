@@ -57,6 +57,20 @@ def test_queries_keys_and_values_may_be_one_tensor() -> None:
     assert off(logits_of(pq.Decoder(model, capacity=40, cache="f32"), PROMPT, 7), theirs) < 1e-5
 
 
+def test_attentions_of_the_standard_are_taken_as_well() -> None:
+    sizes = dataclasses.replace(SIZES, is_standard=True)
+    model = decoders.decoder(sizes)
+    theirs = logits_of(decoders.Session(model, sizes), PROMPT, 7)
+    decoder = pq.Decoder(model, capacity=40, cache="f32")
+    assert off(logits_of(decoder, PROMPT, 7), theirs) < 1e-5
+    assert "reference" not in decoder.report()
+    with_mask = decoders.decoder(sizes)
+    (attention, *_) = [node for node in with_mask.graph.node if node.op_type == "Attention"]
+    del attention.attribute[:]
+    with pytest.raises(ArgumentError, match="causal"):
+        pq.Decoder(with_mask, capacity=40)
+
+
 def test_tokens_are_those_of_onnxruntime() -> None:
     model = decoders.decoder(SIZES, bits=4)
     theirs = [token for token, _ in decoders.greedy(decoders.Session(model, SIZES), PROMPT, 20)]

@@ -39,7 +39,8 @@ class Decoder:
     ----------
     model : path, bytes, ModelProto or Graph
         A decoder as onnxruntime-genai exports it: GroupQueryAttention with keys and values of
-        before as inputs, and those of all tokens as outputs; products in MatMul or MatMulNBits.
+        before as inputs, and those of all tokens as outputs; products in MatMul or MatMulNBits. Or
+        causal Attention of opset 23 in its place, without a mask, and not of a Graph.
     capacity : int
         The most tokens of a sequence; it becomes a multiple of 16.
     batch : int
@@ -74,7 +75,7 @@ class Decoder:
         cache: str = "s8",
         **options: Any,  # noqa: ANN401
     ) -> None:
-        graph, stored = (model, {}) if isinstance(model, Graph) else load_with_options(model, None)
+        graph, stored = (model, {}) if isinstance(model, Graph) else _read(model)
         self._options: dict[str, Any] = {**stored, **options}
         self._batch = whole("batch", batch, lo=1)
         self._graph, shape = decoder_form(graph, batch=batch, capacity=capacity, dtype=cache)
@@ -173,6 +174,10 @@ class Decoder:
 
     def __repr__(self) -> str:
         return f"<Decoder of {self.cache!r}>"
+
+
+def _read(model: Any) -> tuple[Graph, dict[str, Any]]:  # noqa: ANN401
+    return load_with_options(model, None, keeps_attentions=True)
 
 
 def _parts(count: int) -> Iterator[int]:

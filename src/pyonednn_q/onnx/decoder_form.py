@@ -18,6 +18,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network import CachedAttention, CacheShape, Node
+from pyonednn_q.onnx.written_out import with_parts_written_out
 from pyonednn_q.predict.attention_rows import RotaryAngles
 from pyonednn_q.shown import shown
 
@@ -47,8 +48,8 @@ def decoder_form(
     Parameters
     ----------
     graph : Graph
-        As `load` returns it: each GroupQueryAttention has keys and values of before from inputs of
-        the graph, and those of all tokens are its outputs.
+        As it is read: each GroupQueryAttention, or causal Attention, has keys and values of before
+        from inputs of the graph, and those of all tokens are its outputs.
     batch : int
         How many sequences there are.
     capacity : int
@@ -66,10 +67,13 @@ def decoder_form(
     ArgumentError
         No such attention, or one that the kernel does not compute, by name.
     """
-    attentions = [node for node in graph.nodes if node.row is kinds.GROUP_QUERY]
+    rows = {kinds.GROUP_QUERY, kinds.ATTENTION}
+    attentions = [node for node in graph.nodes if node.row in rows]
     if not attentions:
-        wanted = f"nodes of {kinds.GROUP_QUERY.name}, whose keys and values are inputs"
+        names = " or ".join(row.name for row in (kinds.GROUP_QUERY, kinds.ATTENTION))
+        wanted = f"nodes of {names}, whose keys and values are inputs"
         raise ArgumentError("model", "none of them", wanted)
+    attentions = [*map(_as_group_query, attentions)]
     for node in attentions:
         _check(graph, node)
     groups, depth = _sizes(graph, attentions[0])
@@ -79,11 +83,8 @@ def decoder_form(
                 node.name, f"{_sizes(graph, node)}", f"{(groups, depth)}, as others"
             )
     shape = CacheShape(len(attentions), batch, groups, depth, depth, capacity, dtype)
-    layers = {id(node): at for at, node in enumerate(attentions)}
-    nodes = [
-        _cached(node, layers[id(node)], shape) if id(node) in layers else node
-        for node in graph.nodes
-    ]
+    cached = {node.outputs[0]: _cached(node, at, shape) for at, node in enumerate(attentions)}
+    nodes = [cached.get(node.outputs[0], node) for node in graph.nodes]
     gone = {name for node in attentions for name in node.outputs[1:]}
     outputs = {name: value for name, value in graph.outputs.items() if name not in gone}
     needed = _needed(nodes, outputs)
@@ -101,7 +102,7 @@ def decoder_form(
         constants=constants,
         tensors=known,
     )
-    return form, shape
+    return with_parts_written_out(form), shape
 
 
 def cached_nodes(what: GraphNode, graph: Graph) -> list[Node]:
@@ -144,7 +145,7 @@ def _check(graph: Graph, node: GraphNode) -> None:
     if any(name not in graph.inputs for name in past):
         raise ArgumentError(argument, f"keys and values {past}", "inputs of the model")
     readers = [each for each in graph.nodes if {*past, *node.outputs[1:3]} & {*each.inputs}]
-    if any(each is not node for each in readers):
+    if any(each.outputs != node.outputs for each in readers):
         raise ArgumentError(argument, "a cache that other nodes read", "one of its own")
     if node.attributes.get("do_rotary", 0):
         for at in (_COS, _SIN):
@@ -152,6 +153,27 @@ def _check(graph: Graph, node: GraphNode) -> None:
             if table is None or table.dtype != np.float32:
                 got = f"cosines and sines {shown(node.input(at))}"
                 raise ArgumentError(argument, got, "constants of float32")
+
+
+def _as_group_query(node: GraphNode) -> GraphNode:
+    """Return a causal Attention as the GroupQueryAttention that it is."""
+    if node.row is not kinds.ATTENTION:
+        return node
+    told, argument = dict(node.attributes), f"node {shown(node.name)}"
+    if not told.pop("is_causal", 0) or node.input(3) or node.input(6):
+        raise ArgumentError(argument, "an Attention", "a causal one, without a mask and lengths")
+    if any(node.outputs[3:]):
+        raise ArgumentError(argument, "scores as a result", "none")
+    told.pop("softmax_precision", 0)
+    if told.pop("qk_matmul_output_mode", 0):
+        raise ArgumentError(argument, "scores as a result", "none")
+    names = {"q_num_heads": "num_heads", "kv_num_heads": "kv_num_heads"}
+    for theirs, ours in names.items():
+        if theirs not in told:
+            raise ArgumentError(argument, f"no {theirs}", "sources of three dims, of so many heads")
+        told[ours] = told.pop(theirs)
+    inputs = (*node.inputs[:3], *node.inputs[4:6])
+    return replace(node, inputs=inputs, attributes=told)
 
 
 def _sizes(graph: Graph, node: GraphNode) -> tuple[int, int]:

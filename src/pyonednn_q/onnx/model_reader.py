@@ -50,6 +50,7 @@ PASSES = (
     with_operators_of_onnx,
     with_parts_written_out,
 )
+_AS_IT_IS = PASSES[:-1]  # of who writes attentions otherwise
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -125,13 +126,23 @@ def load_with_options(
     max_bytes: int = 1 << 31,
     max_nodes: int = 100_000,
     max_elements: int = 1 << 28,
+    keeps_attentions: bool = False,
 ) -> tuple[Graph, dict[str, Any]]:
-    """Return what `load` does, and the options of `fuse` that are stored with the model."""
+    """Return what `load` does, and the options of `fuse` that are stored with the model.
+
+    Parameters
+    ----------
+    model, dims, max_bytes, max_nodes, max_elements
+        As of `load`.
+    keeps_attentions : bool
+        Whether an Attention stays one node, as `decoder_form` wants them.
+    """
     fixed = named("dims", dims, object)
     proto, directory = _parsed(model, max_bytes, max_nodes)
     reader = TensorReader(ExternalData(directory, max_bytes), max_elements)
     try:
         graph = _graph(proto, reader, fixed, max_nodes)
+        graph = passed(graph, _AS_IT_IS if keeps_attentions else PASSES)
     except UnicodeDecodeError:
         raise ArgumentError("model", "names that are not UTF-8", "an ONNX model") from None
     for name, info in graph.tensors.items():
@@ -214,7 +225,7 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         ("" if each.domain == "ai.onnx" else each.domain): each.version
         for each in proto.opset_import
     }
-    graph = Graph(
+    return Graph(
         nodes=tuple(nodes),
         constants=constants,
         inputs={each.name: _input(each, fixed) for each in open_inputs},
@@ -222,7 +233,6 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         opsets=opsets,
         tensors={},
     )
-    return passed(graph, PASSES)
 
 
 def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:
