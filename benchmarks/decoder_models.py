@@ -192,8 +192,8 @@ def _causal(at: _Writing, reads: list[str], dsts: list[str], ends: list[str]) ->
         name = f"{reads[place]}.turned"
         src = [reads[place], *angles, places]
         reads[place] = at.node("RotaryEmbedding", src, name, num_heads=heads)
-    heads = {"q_num_heads": sizes.heads, "kv_num_heads": sizes.groups}
-    at.node("Attention", reads, dsts, is_causal=1, **heads)
+    told = {"q_num_heads": sizes.heads, "kv_num_heads": sizes.groups}
+    at.node("Attention", reads, dsts, is_causal=1, **told)
 
 
 def _swiglu(at: _Writing, layer: int, src: str) -> str:

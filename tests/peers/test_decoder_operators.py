@@ -168,7 +168,7 @@ def test_attention_of_groups(
         inputs.pop("cos")
         inputs.pop("sin")
     outputs = ["y", "present_k", "present_v"]
-    heads = {"num_heads": HEADS, "kv_num_heads": GROUPS}
+    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": GROUPS}
     model, fed = model_of("GroupQueryAttention", inputs, outputs, ("total",), **heads, **told)
     compare(model, fed)
 
@@ -177,14 +177,14 @@ def test_sequences_of_different_lengths_are_refused() -> None:
     inputs = queries(7)
     inputs["lengths"] = np.array([11, 10], np.int32)
     outputs = ["y", "present_k", "present_v"]
-    heads = {"num_heads": HEADS, "kv_num_heads": GROUPS, "do_rotary": 1}
+    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": GROUPS, "do_rotary": 1}
     model, fed = model_of("GroupQueryAttention", inputs, outputs, ("total",), **heads)
     with pytest.raises(UnsupportedError, match="where 12 are the longest"):
         pq.load(model).run(fed)
 
 
 def test_what_is_beyond_the_definition_is_refused() -> None:
-    heads = {"num_heads": HEADS, "kv_num_heads": GROUPS, "smooth_softmax": 1}
+    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": GROUPS, "smooth_softmax": 1}
     outputs = ["y", "present_k", "present_v"]
     model, _ = model_of("GroupQueryAttention", queries(7), outputs, ("total",), **heads)
     with pytest.raises(UnsupportedError, match="smooth_softmax"):

@@ -115,7 +115,7 @@ def load(
     y = Relu(x) float32[2, 4]
     """
     limits = {"max_bytes": max_bytes, "max_nodes": max_nodes, "max_elements": max_elements}
-    known = {name: whole(name, value, lo=1, hi=1 << 40) for name, value in limits.items()}
+    known: dict[str, Any] = {n: whole(n, each, lo=1, hi=1 << 40) for n, each in limits.items()}
     return load_with_options(model, dims, **known)[0]
 
 
