@@ -1,27 +1,37 @@
 #include "attention_pass.hpp"
+#include "errors.hpp"
 #include "rooms.hpp"
 
-#include <array>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace pq {
 
 namespace {
 
 using Floats = py::array_t<float, py::array::c_style>;
-using Strides = std::array<std::size_t, 3>;
+using Sizes = std::vector<std::size_t>;
 
-Pass attention_from_python(const std::array<std::size_t, 6>& rows,
-                           const std::array<std::size_t, 3>& cache, bool are_codes, bool is_packed,
-                           const std::array<Strides, 4>& strides, float scale, const Floats& cos,
+void check_count(const char* argument, std::size_t count, std::size_t wanted) {
+    if (count != wanted)
+        throw ArgumentFault("ArgumentError", argument, std::to_string(count),
+                            std::to_string(wanted) + " of them");
+}
+
+Pass attention_from_python(const Sizes& rows, const Sizes& cache, bool are_codes, bool is_packed,
+                           const std::vector<Sizes>& strides, float scale, const Floats& cos,
                            const Floats& sin, bool is_paired) {
-    const auto [batch, tokens, heads, groups, depth, width] = rows;
-    const auto [capacity, layers, layer] = cache;
+    check_count("rows", rows.size(), 6);
+    check_count("cache", cache.size(), 3);
+    check_count("strides", strides.size(), 4);
     const auto of = [&](std::size_t at) {
+        check_count("strides", strides[at].size(), 3);
         return RowStrides{strides[at][0], strides[at][1], strides[at][2]};
     };
-    const AttentionDims dims{batch, tokens,    heads, groups, depth, width, capacity, layers,
-                             layer, is_packed, of(0), of(1),  of(2), of(3), scale};
+    const AttentionDims dims{rows[0], rows[1],  rows[2],  rows[3],  rows[4],
+                             rows[5], cache[0], cache[1], cache[2], is_packed,
+                             of(0),   of(1),    of(2),    of(3),    scale};
     Rotation rotation;
     if (cos.size() != 0) {
         rotation = {static_cast<std::size_t>(cos.shape(cos.ndim() - 1)),

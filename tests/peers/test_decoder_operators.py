@@ -81,6 +81,14 @@ def test_norms_without_a_mean(epsilon: float | None) -> None:
     assert {node.how for node in compare(model, fed).nodes} == {"floats"}
 
 
+def test_a_norm_in_the_domain_of_onnx_needs_no_other_domain() -> None:
+    inputs: dict[str, Array | None] = {"x": normal(B, S, 48), "gain": normal(48)}
+    kind = "SimplifiedLayerNormalization"
+    model, fed = model_of(kind, inputs, ["y"], ("gain",), "", axis=-1)
+    del model.opset_import[1]
+    compare(model, fed)
+
+
 @pytest.mark.parametrize("epsilon", [None, 1e-3])
 @pytest.mark.parametrize("has_bias", [False, True])
 @pytest.mark.parametrize("has_sum", [False, True])

@@ -375,7 +375,8 @@ DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "recurrence", rules.recurre
 # Ours: no other runtime has one.
 DYNAMIC_GRU = theirs("DynamicQuantizeGRU", "GRU", "recurrence", rules.recurrence, "pyonednn_q")
 DYNAMIC_RECURRENT = (DYNAMIC_LSTM, DYNAMIC_GRU)
-SIMPLE_NORM = Kind("SimplifiedLayerNormalization", dims=rules.norm_from_axis, compared=False)
+# onnxruntime has it in ONNX's domain, where ONNX has none.
+SIMPLE_NORM = theirs("SimplifiedLayerNormalization", "", "", rules.norm_from_axis)
 SKIP_NORM, SKIP_SIMPLE_NORM = (
     theirs(f"{name}LayerNormalization", "", "", rules.sum_and_norm)
     for name in ("Skip", "SkipSimplified")

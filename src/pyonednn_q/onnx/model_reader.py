@@ -21,6 +21,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
 from pyonednn_q.onnx.half_precision import in_float32
+from pyonednn_q.onnx.model_skeleton import check_model, domain_of, skeleton_of
 from pyonednn_q.onnx.opset_raising import raised_opset
 from pyonednn_q.onnx.own_functions import is_own_function
 from pyonednn_q.onnx.passes import passed
@@ -56,13 +57,11 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _FIELDS_A_NODE = 20  # on average, of as many nodes as there may be: seconds to count
-_NOT_CHECKED = "com.microsoft"
 _OPEN = -1  # what some write instead of no length
 _OF_TORCH = {
     ("torch.nn.modules.module", "Module"),
     ("torch.export.exported_program", "ExportedProgram"),
 }
-_SMALL = 1 << 12  # bytes of constants that decide over shapes, which the checker sees
 
 
 def load(
@@ -212,7 +211,7 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
     if not all(map(is_own_function, proto.functions)):
         proto = _inlined(proto, max_nodes)
     nodes = _nodes(proto.graph.node, reader, constants)
-    _check(proto)
+    check_model(proto)
     for kind, values in (("inputs", source.input), ("outputs", source.output)):
         if len({each.name for each in values}) < len(values):
             raise ArgumentError("model", f"{kind} of one name", f"{kind} of different names")
@@ -240,7 +239,7 @@ def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:
     from onnx import inliner
 
     check_inlined(proto, max_nodes)
-    skeleton = _skeleton(proto)
+    skeleton = skeleton_of(proto)
     skeleton.functions.extend(each for each in proto.functions if not is_own_function(each))
     try:
         return inliner.inline_local_functions(skeleton)
@@ -264,7 +263,7 @@ def _nodes(
 
 
 def _node(proto: NodeProto, reader: TensorReader) -> GraphNode:
-    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    domain = domain_of(proto)
     kind = f"{domain}.{proto.op_type}" if domain else proto.op_type
     attributes: dict[str, Any] = {}
     argument = f"node {shown(proto.name)}, {shown(kind)}"
@@ -316,49 +315,6 @@ def _constant(node: GraphNode) -> Array:
     assert isinstance(array, np.ndarray)
     array.flags.writeable = False
     return array
-
-
-def _check(proto: ModelProto) -> None:
-    """Let onnx check the model without its large constants, of which it would ask for nothing."""
-    import onnx.checker
-
-    try:
-        onnx.checker.check_model(_skeleton(proto))
-    except Exception as error:  # of onnx, whatever it is
-        raise ArgumentError("model", shortened(str(error), 200), "a valid ONNX model") from None
-
-
-def _skeleton(proto: ModelProto) -> ModelProto:
-    """Return a model whose large constants are inputs."""
-    import onnx
-
-    source = proto.graph
-    skeleton = onnx.ModelProto(ir_version=proto.ir_version)
-    skeleton.opset_import.extend(proto.opset_import)
-    if all(each.domain != _NOT_CHECKED for each in proto.opset_import):
-        skeleton.opset_import.add(domain=_NOT_CHECKED, version=1)
-    graph = skeleton.graph
-    graph.name = source.name
-    graph.node.extend(source.node)
-    for node in graph.node:  # of onnxruntime, which has it in ONNX's domain
-        if node.op_type == kinds.SIMPLE_NORM.name and not node.domain:
-            node.domain = _NOT_CHECKED
-    graph.input.extend(source.input)
-    graph.output.extend(source.output)
-    for each in graph.output:
-        if each.type.WhichOneof("value") == "tensor_type":
-            each.type.tensor_type.shape.SetInParent()  # which is inferred, whether there is one
-    known = {each.name for each in source.input}
-    for each in source.initializer:
-        if each.ByteSize() <= _SMALL and each.data_location != onnx.TensorProto.EXTERNAL:
-            graph.initializer.append(each)
-        elif each.name not in known:
-            known.add(each.name)
-            info = onnx.helper.make_tensor_value_info(each.name, each.data_type, each.dims)
-            graph.input.append(info)
-        else:  # twice, or an input of models of version 3
-            continue
-    return skeleton
 
 
 def _input(proto: Any, fixed: dict[str, Any]) -> Value:  # noqa: ANN401
