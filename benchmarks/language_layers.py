@@ -3,7 +3,8 @@
 Runs ``pyonednn-q bench SUITE`` on one suite of layers (llama_layers or qwen_layers), in all types,
 with onnxruntime as a peer, and prints a table of it: for each layer microseconds of a call and, in
 decibels of signal over noise against float32, how near it is; beside weights in groups the time of
-onnxruntime's MatMulNBits over ours, on the same codes. Needs onnx and onnxruntime.
+onnxruntime's MatMulNBits over ours, on the same codes, where nothing else on the machine disturbed
+either; ~ stands before times that were. Needs onnx and onnxruntime.
 Run ``python benchmarks/language_layers.py llama_layers --threads 1``.
 """
 
@@ -39,11 +40,12 @@ def cell(row: Row) -> str:
     """Return microseconds, the error, and how much longer onnxruntime takes."""
     if not row.samples_us:
         return "-"
-    parts = [f"{row.median_us:.0f}"]
+    parts = [f"{'~' if row.is_disturbed else ''}{row.median_us:.0f}"]
     if row.sqnr_db is not None:
         parts.append(f"{row.sqnr_db:.0f} dB")
     lead = row.lead(PEER)
-    if lead is not None:
+    is_sure = not any(rival.is_disturbed for rival in row.rivals)
+    if lead is not None and is_sure:
         parts.append(f"{lead.value:.2f}")
     return ", ".join(parts)
 

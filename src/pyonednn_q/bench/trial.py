@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyonednn_q.native import Prepared
     from pyonednn_q.ops.operator import Operator
 
-__all__ = ["SATURATES", "Trial", "Way", "way"]
+__all__ = ["Trial", "Way", "way"]
 
 Array = np.ndarray[Any, Any]
 

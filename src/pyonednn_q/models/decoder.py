@@ -46,8 +46,9 @@ class Decoder:
     batch : int
         How many sequences run together, each with as many tokens.
     cache : {"s8", "f32"}
-        What the cache holds: codes with a scale for each token and head, in a quarter of the
-        memory, or floats. `predict.attention_rows` says what attention on either is, bit for bit.
+        What the cache holds: codes with a scale for each token and head, in little more than a
+        quarter of the memory, or floats. `predict.attention_rows` says what attention on either is,
+        bit for bit.
     **options : optional
         Options of `onnx.fuse`: ``blocks="s8"``.
 

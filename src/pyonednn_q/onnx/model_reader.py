@@ -132,7 +132,7 @@ def load_with_options(
     Parameters
     ----------
     model, dims, max_bytes, max_nodes, max_elements
-        As of `load`.
+        What `load` takes.
     keeps_attentions : bool
         Whether an Attention stays one node, as `decoder_form` wants them.
     """
