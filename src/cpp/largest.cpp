@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 namespace pq {
 
@@ -66,31 +67,60 @@ PQ_INLINE void window_of(const Value* x, const Reaches& reaches, std::size_t cha
     *reinterpret_cast<Some*>(y) = most;
 }
 
+// Windows of a row whose taps lie at the same distance from each other as the windows do, so that
+// all their values are neighbours: as many as have the same taps, where the stride is 1.
+struct Run {
+    Reach::Taps taps; // of the first
+    std::size_t windows = 1;
+};
+
+std::vector<Run> runs_of(const Reach& reach) {
+    std::vector<Run> runs;
+    for (std::size_t at = 0; at < reach.count; ++at) {
+        const Reach::Taps taps = reach.taps(at);
+        const bool goes_on = reach.stride == 1 && !runs.empty() &&
+                             taps.count == runs.back().taps.count &&
+                             taps.first == runs.back().taps.first + runs.back().windows;
+        if (goes_on)
+            ++runs.back().windows;
+        else
+            runs.push_back({taps, 1});
+    }
+    return runs;
+}
+
 // All windows of a row: neighbours along the last dimension.
 template <std::size_t bytes, typename Value>
-PQ_INLINE void row_of(const Value* x, const Reaches& reaches, std::size_t channels,
-                      std::array<Reach::Taps, most_dims> taps, Value* y) {
-    constexpr std::size_t few = 16, wide = bytes / sizeof(Value), narrow = few / sizeof(Value);
+PQ_INLINE void row_of(const Value* x, const Reaches& reaches, const std::vector<Run>& runs,
+                      std::size_t channels, std::array<Reach::Taps, most_dims> taps, Value* y) {
+    constexpr std::size_t few = 16, least = 8, wide = bytes / sizeof(Value);
+    constexpr std::size_t narrow = few / sizeof(Value), narrowest = least / sizeof(Value);
     using Wide = typename Lanes<Value, bytes>::Vector;
     using Narrow = typename Lanes<Value, few>::Vector;
-    for (std::size_t at = 0; at < reaches[2].count; ++at, y += channels) {
-        taps[2] = reaches[2].taps(at);
-        const Value* const from = x + taps[2].first * channels;
+    using Narrowest = typename Lanes<Value, least>::Vector;
+    for (const Run& run : runs) {
+        taps[2] = run.taps;
+        const Value* const from = x + run.taps.first * channels;
+        const std::size_t count = run.windows * channels;
         std::size_t c = 0;
-        for (; c + wide <= channels; c += wide)
+        for (; c + wide <= count; c += wide)
             window_of<Wide>(from + c, reaches, channels, taps, y + c);
-        for (; c + narrow <= channels; c += narrow)
+        for (; c + narrow <= count; c += narrow)
             window_of<Narrow>(from + c, reaches, channels, taps, y + c);
-        for (; c < channels; ++c)
+        for (; c + narrowest <= count; c += narrowest)
+            window_of<Narrowest>(from + c, reaches, channels, taps, y + c);
+        for (; c < count; ++c)
             window_of<Value>(from + c, reaches, channels, taps, y + c);
+        y += count;
     }
 }
 
 #define PQ_LOOPS(LEVEL, TARGET, BYTES)                                                             \
     template <typename Value>                                                                      \
-    TARGET void row_##LEVEL(const Value* x, const Reaches& reaches, std::size_t channels,          \
-                            const std::array<Reach::Taps, most_dims>& taps, Value* y) {            \
-        row_of<BYTES>(x, reaches, channels, taps, y);                                              \
+    TARGET void row_##LEVEL(const Value* x, const Reaches& reaches, const std::vector<Run>& runs,  \
+                            std::size_t channels, const std::array<Reach::Taps, most_dims>& taps,  \
+                            Value* y) {                                                            \
+        row_of<BYTES>(x, reaches, runs, channels, taps, y);                                        \
     }
 
 PQ_LOOPS(256, PQ_TARGET_256, 32)
@@ -124,7 +154,7 @@ Pass pass_of(std::size_t images, std::size_t channels, const Reaches& reaches) {
     };
     const std::size_t src = extent("src", places), dst = extent("dst", windows);
     check_windows(reaches);
-    const auto run = [=](char* const* tensors) {
+    const auto run = [=, runs = runs_of(reaches[2])](char* const* tensors) {
         static const auto row = widest(&row_256<Value>, &row_256<Value>, &row_any<Value>);
         const auto* const x = reinterpret_cast<const Value*>(tensors[0]);
         auto* const y = reinterpret_cast<Value*>(tensors[1]);
@@ -137,8 +167,8 @@ Pass pass_of(std::size_t images, std::size_t channels, const Reaches& reaches) {
                 const Reach::Taps inner = reaches[1].taps(at % reaches[1].count);
                 const std::size_t image = plane / reaches[0].count * reaches[0].length;
                 const std::size_t first = (image + outer.first) * reaches[1].length + inner.first;
-                row(x + first * reaches[2].length * channels, reaches, channels, {outer, inner, {}},
-                    y + at * reaches[2].count * channels);
+                row(x + first * reaches[2].length * channels, reaches, runs, channels,
+                    {outer, inner, {}}, y + at * reaches[2].count * channels);
             }
         });
     };

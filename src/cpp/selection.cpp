@@ -2,6 +2,7 @@
 #include "index_space.hpp"
 #include "parallel.hpp"
 #include "pass.hpp"
+#include "wide.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,60 @@ namespace pq {
 namespace {
 
 constexpr std::size_t grain = std::size_t{4} << 10U; // elements of a piece for one thread
+
+using Choose = void (*)(const std::uint8_t* m, dnnl_dim_t by_m, const float* a, dnnl_dim_t by_a,
+                        const float* b, dnnl_dim_t by_b, float* y, dnnl_dim_t by_y,
+                        std::size_t count);
+using Tell = void (*)(const float* x, std::size_t count, std::uint8_t* y);
+
+// Steps of 0 and 1, of constants, so that the loop is one of vectors.
+template <std::size_t by_a, std::size_t by_b>
+PQ_INLINE void side_by_side(const std::uint8_t* __restrict m, const float* __restrict a,
+                            const float* __restrict b, float* __restrict y, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const float first = a[by_a * i], second = b[by_b * i]; // both are there to be read
+        y[i] = m[i] != 0 ? first : second;
+    }
+}
+
+PQ_INLINE void choose(const std::uint8_t* m, dnnl_dim_t by_m, const float* a, dnnl_dim_t by_a,
+                      const float* b, dnnl_dim_t by_b, float* y, dnnl_dim_t by_y,
+                      std::size_t count) {
+    if (by_y == 1 && by_m == 1) {
+        if (by_a == 1 && by_b == 1) return side_by_side<1, 1>(m, a, b, y, count);
+        if (by_a == 1 && by_b == 0) return side_by_side<1, 0>(m, a, b, y, count);
+        if (by_a == 0 && by_b == 1) return side_by_side<0, 1>(m, a, b, y, count);
+        if (by_a == 0 && by_b == 0) return side_by_side<0, 0>(m, a, b, y, count);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        *y = *m != 0 ? *a : *b;
+        m += by_m;
+        a += by_a;
+        b += by_b;
+        y += by_y;
+    }
+}
+
+PQ_INLINE void tell(const float* __restrict x, std::size_t count, std::uint8_t* __restrict y) {
+    for (std::size_t i = 0; i < count; ++i)
+        y[i] = x[i] != x[i] ? 1 : 0;
+}
+
+#define PQ_LOOPS(LEVEL, TARGET)                                                                    \
+    TARGET void choose_##LEVEL(const std::uint8_t* m, dnnl_dim_t by_m, const float* a,             \
+                               dnnl_dim_t by_a, const float* b, dnnl_dim_t by_b, float* y,         \
+                               dnnl_dim_t by_y, std::size_t count) {                               \
+        choose(m, by_m, a, by_a, b, by_b, y, by_y, count);                                         \
+    }                                                                                              \
+    TARGET void tell_##LEVEL(const float* x, std::size_t count, std::uint8_t* y) {                 \
+        tell(x, count, y);                                                                         \
+    }
+
+PQ_LOOPS(512, PQ_TARGET_512)
+PQ_LOOPS(256, PQ_TARGET_256)
+PQ_LOOPS(any, )
+
+#undef PQ_LOOPS
 
 void check_item(std::size_t item) {
     if (item < 1 || item > 16)
@@ -48,6 +103,7 @@ Pass select_pass(const Dims& dims, const std::vector<Dims>& strides,
                                 std::to_string(extent / item) + ", as strides reach");
     }
     const auto held = std::make_shared<const std::vector<std::vector<float>>>(std::move(known));
+    static const Choose row = widest(&choose_512, &choose_256, &choose_any);
     pass.run = [=, rows = rows_of(dims, strides)](char* const* tensors) {
         const auto* const mask = reinterpret_cast<const std::uint8_t*>(tensors[0]);
         const float* srcs[2] = {(*held)[0].data(), (*held)[1].data()};
@@ -57,24 +113,16 @@ Pass select_pass(const Dims& dims, const std::vector<Dims>& strides,
         const float *const a = srcs[0], *const b = srcs[1];
         auto* const dst = reinterpret_cast<float*>(tensors[next]);
         const std::size_t inner = rows.inner();
-        const auto by = [&](std::size_t i) { return rows.strides[i].back(); };
-        const dnnl_dim_t by_a = by(1), by_b = by(2);
+        const dnnl_dim_t by_m = rows.strides[0].back(), by_a = rows.strides[1].back();
+        const dnnl_dim_t by_b = rows.strides[2].back(), by_y = rows.strides[3].back();
         in_parallel(rows.size(), grain, [&](std::size_t begin, std::size_t end) {
             Walk walk(rows, begin / inner);
             for (std::size_t i = begin; i < end; walk.next()) {
                 const auto at = static_cast<dnnl_dim_t>(i % inner);
                 const std::size_t count = std::min(inner - i % inner, end - i);
-                const std::uint8_t* m = mask + walk.offset(0) + at * by(0);
-                const float* x = a + walk.offset(1) + at * by_a;
-                const float* z = b + walk.offset(2) + at * by_b;
-                float* y = dst + walk.offset(3) + at * by(3);
-                for (std::size_t j = 0; j < count; ++j) {
-                    *y = *m ? *x : *z;
-                    m += by(0);
-                    x += by_a;
-                    z += by_b;
-                    y += by(3);
-                }
+                row(mask + walk.offset(0) + at * by_m, by_m, a + walk.offset(1) + at * by_a, by_a,
+                    b + walk.offset(2) + at * by_b, by_b, dst + walk.offset(3) + at * by_y, by_y,
+                    count);
                 i += count;
             }
         });
@@ -84,11 +132,12 @@ Pass select_pass(const Dims& dims, const std::vector<Dims>& strides,
 
 Pass is_nan_pass(std::size_t count) {
     const std::size_t nbytes = bytes_of_floats("count", count, 1);
+    static const Tell tells = widest(&tell_512, &tell_256, &tell_any);
     const auto run = [=](char* const* tensors) {
         const auto* const x = reinterpret_cast<const float*>(tensors[0]);
+        auto* const y = reinterpret_cast<std::uint8_t*>(tensors[1]);
         in_parallel(count, grain, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t i = begin; i < end; ++i)
-                tensors[1][i] = x[i] != x[i];
+            tells(x + begin, end - begin, y + begin);
         });
     };
     return {{{nbytes, sizeof(float)}, {count, 1}}, run};

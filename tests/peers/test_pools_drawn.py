@@ -62,6 +62,19 @@ def _divides_by_all(case: PoolCase) -> bool:
     return case.form == "qlinear" and of_ceil
 
 
+def _of_pads_alone(case: PoolCase) -> bool:
+    """Tell whether a window has no element of the source, in any of its dims."""
+    steps, kernel = (
+        _given(case, "dilations", [1] * len(_rooms(case))),
+        case.attributes["kernel_shape"],
+    )
+    return any(
+        not any(0 <= at * s - lo + tap * d < n for tap in range(k))
+        for (room, s, n, lo), k, d in zip(_rooms(case), kernel, steps, strict=True)
+        for at in range(-(-room // s) + 1 if _given(case, "ceil_mode") else room // s + 1)
+    )
+
+
 # Where onnxruntime has something else than the text.
 THEIRS: Mapping[str, Callable[[PoolCase], bool]] = MappingProxyType(
     {
@@ -76,6 +89,7 @@ REFUSED: Mapping[str, Callable[[PoolCase], bool]] = MappingProxyType(
     {
         "VALID with ceil_mode": _rounds_up_valid,
         "windows that begin behind the source": _begins_behind,
+        "where the standard has": _of_pads_alone,
     }
 )
 # What has no tensor, or no kernel, in a form: it runs in others.

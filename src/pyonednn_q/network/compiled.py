@@ -17,6 +17,8 @@ from pyonednn_q.network.carrier import as_carrier, restored
 from pyonednn_q.network.lowering import natural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyonednn_q.graph.graph import Value
     from pyonednn_q.native.program import Place, Step
     from pyonednn_q.network.lowering import Lowering, ProgramStep
@@ -47,6 +49,7 @@ class Compiled:
         carried: Mapping[str, Value] = _NONE,
     ) -> None:
         self._carried = {name: carried[name] for name in outputs if name in carried}
+        self._takes_carriers = any(name in carried for name in inputs)
         taken = set(inputs)
         written = [_output(lowering, name, taken) for name in outputs]
         self.steps = tuple(lowering.steps)
@@ -82,9 +85,18 @@ class Compiled:
         ForkedError
             In a child of the process that compiled it.
         """
-        results = self._program.run(*arrays)
-        if results is NotImplemented:
-            results = self._program.run_checked(*self._ready(arrays))
+        results = self.as_they_lie(arrays)
+        if results is None:
+            results = self._named(self._program.run_checked(*self._ready(arrays)))
+        return results
+
+    def as_they_lie(self, arrays: Iterable[Array]) -> dict[str, Array] | None:
+        """Return results where all arrays lie as `inputs` says, with nothing copied; else None."""
+        carriers = map(as_carrier, arrays) if self._takes_carriers else arrays
+        results = self._program.run(*carriers)
+        return None if results is NotImplemented else self._named(results)
+
+    def _named(self, results: tuple[Array, ...]) -> dict[str, Array]:
         tensors = dict(zip(self.outputs, results, strict=True))
         for name, value in self._carried.items():
             tensors[name] = restored(tensors[name], value)

@@ -13,7 +13,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Eltwise
 from pyonednn_q.native import prepare
 from pyonednn_q.native.program import Pass
-from pyonednn_q.network.lowering import natural
+from pyonednn_q.network.lowering import layout_like, natural
 from pyonednn_q.network.moves import Transpose, dims_together, known, strides_along
 from pyonednn_q.primitive.dense import MatMulProblem
 from pyonednn_q.primitive.problem import EltwiseProblem
@@ -62,11 +62,7 @@ class FloatArithmetic:
         if len(specs) != 2:
             raise ArgumentError("src", f"{len(src)} tensors", "2, of which a constant is one")
         dims = dims_together(specs)
-        result = natural(dims, "f32")
-        tensors = [at.specs[name] for name in src]
-        like = next((s for s in tensors if s.dims == dims and not s.has_gaps), None)
-        if like is not None:
-            result = TensorSpec(dims, "f32", like.strides)
+        result = layout_like(dims, "f32", [at.specs[name] for name in src])
         strides = [*(strides_along(spec, dims) for spec in specs), known(result)]
         run = Pass.arithmetic(self.alg, dims, strides, self.constant, is_first=self.is_first)
         at.add(run, src, dst, result)

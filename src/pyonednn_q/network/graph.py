@@ -275,12 +275,20 @@ class Network:
         ArgumentError, DTypeError, ShapeError
             Naming the input.
         """
-        specs, tensors = {}, []
-        for name, each in by_name("arrays", self.inputs, arrays).items():
-            array = as_array(name, each)
-            spec = spec_of_array(array, name)
+        named_arrays = by_name("arrays", self.inputs, arrays)
+        tensors = {name: as_array(name, each) for name, each in named_arrays.items()}
+        return self.program_for(tensors)(*tensors.values())
+
+    def program_for(self, arrays: Mapping[str, Array]) -> Compiled:
+        """Return the program that reads arrays where they lie, or copies of those with gaps.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            Every input.
+        """
+        specs = {name: spec_of_array(array, name) for name, array in arrays.items()}
+        for name, array in arrays.items():
             if memory_order(array) is None:
-                spec = TensorSpec.dense(spec.dims, spec.dtype)
-            specs[name] = spec
-            tensors.append(array)
-        return self.compile(specs)(*tensors)
+                specs[name] = TensorSpec.dense(specs[name].dims, specs[name].dtype)
+        return self.compile(specs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -142,3 +142,9 @@ def natural(dims: tuple[int, ...], dtype: str) -> TensorSpec:
     """Return the layout of a tensor that nothing else asks for: images have channels last."""
     layout = TensorSpec.channels_last if len(dims) > 3 else TensorSpec.dense
     return layout(dims, dtype)
+
+
+def layout_like(dims: tuple[int, ...], dtype: str, sources: Iterable[TensorSpec]) -> TensorSpec:
+    """Return the layout of a result: of the first source of its dims without gaps, or `natural`."""
+    like = next((each for each in sources if each.dims == dims and not each.has_gaps), None)
+    return natural(dims, dtype) if like is None else TensorSpec(dims, dtype, like.strides)

@@ -13,7 +13,7 @@ from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.code_products import product_of, sum_of
-from pyonednn_q.network.lowering import natural
+from pyonednn_q.network.lowering import layout_like, natural
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -82,10 +82,7 @@ class Lookup:
         specs = [at.specs[name] for name in src]
         dtype = self.of(*specs)
         dims = dims_together(specs)
-        result = natural(dims, dtype)
-        whole_one = next((each for each in specs if each.dims == dims), None)
-        if whole_one is not None and whole_one.nbytes == whole_one.size:
-            result = TensorSpec(dims, dtype, whole_one.strides)
+        result = layout_like(dims, dtype, specs)
         table, adds = self.table, self.adds
         if len(specs) == 2 and specs[1].dims == dims != specs[0].dims:
             # Gates come second.

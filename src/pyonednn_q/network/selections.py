@@ -17,7 +17,7 @@ from pyonednn_q.argument import instance, real
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.floats import floats_of
-from pyonednn_q.network.lowering import natural
+from pyonednn_q.network.lowering import layout_like
 from pyonednn_q.network.moves import dims_together, known, strides_along
 from pyonednn_q.primitive.tensor import TensorSpec
 
@@ -137,7 +137,7 @@ class Where:
             is_tensor = each is None
             specs.append(next(left) if is_tensor else TensorSpec.dense(each.shape or (1,), "f32"))
         dims = dims_together(specs)
-        result = natural(dims, "f32")
+        result = layout_like(dims, "f32", [at.specs[name] for name in src[1:]])
         strides = [*(strides_along(spec, dims) for spec in specs), known(result)]
         at.add(Pass.select(dims, strides, constants), src, dst, result)
 

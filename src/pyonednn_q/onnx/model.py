@@ -17,7 +17,6 @@ from pyonednn_q.onnx.choices import Bindings, Key
 from pyonednn_q.onnx.fused_network import (
     as_network,
     call_of,
-    spec_of,
     with_kernels,
     with_operations,
 )
@@ -73,8 +72,10 @@ class Model:
             self.graph = passed(graph, PASSES)
             steps = [step for node in self.nodes for step in node.steps]
             warn_of_products(sum(isinstance(step.runs, CodeMatMul) for step in steps))
-        self._compiled: Compiled | None = None
-        self._is_tried = False
+        self._compiled: Compiled | None = None  # what ran last
+        self._is_refused = any(
+            info.dims is None or 0 in info.dims for info in self.graph.inputs.values()
+        )
         self._bound: Shapes[Key, Model] = Shapes()
 
     @property
@@ -179,8 +180,7 @@ class Model:
                 why = f"lengths that all nodes take; here {shortened(str(error), 300)}"
                 argument = f"inputs[{shown(name)}]"
                 raise ShapeError(argument, str(arrays[name].shape), why) from error
-        if (program := self._program()) is not None:
-            results = program(*arrays.values())
+        if (results := self._compiled_results(arrays)) is not None:
             return {
                 name: results[name] if name in results else self.graph.constants[name]
                 for name in self.graph.outputs
@@ -212,22 +212,33 @@ class Model:
         """
         if self._bindings is not None:
             return self.bound().network()
+        return self._network
+
+    def _compiled_results(self, arrays: Values) -> Values | None:
+        """Return results of all of it compiled; None where it is no network."""
+        program = self._compiled
+        results = None if program is None else program.as_they_lie(arrays.values())
+        if results is not None:
+            return results
+        if program is None and not self._is_network(arrays):
+            return None
+        # Others may lie otherwise: each layout has its program, which copies no input.
+        self._compiled = self._network.program_for(arrays)
+        return self._compiled(*arrays.values())
+
+    @cached_property
+    def _network(self) -> Network:
         return as_network(self.graph)
 
-    def _program(self) -> Compiled | None:
-        """Return all of it compiled; None where it is no network: node by node then."""
-        if not self._is_tried:
-            self._compiled, self._is_tried = self._tried(), True
-        return self._compiled
-
-    def _tried(self) -> Compiled | None:
-        if any(info.dims is None or 0 in info.dims for info in self.graph.inputs.values()):
-            return None
+    def _is_network(self, arrays: Values) -> bool:
+        """Tell whether all of it compiles for arrays like these."""
+        if self._is_refused:
+            return False
         try:
-            specs = {name: spec_of(name, self.graph) for name in self.graph.inputs}
-            return self.network().compile(specs)
+            self._network.program_for(arrays)
         except (ShapeError, UnsupportedError):
-            return None
+            self._is_refused = True
+        return not self._is_refused
 
     def report(self) -> str:
         """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
