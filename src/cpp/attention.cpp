@@ -6,7 +6,6 @@
 #include "quantize.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -35,21 +34,10 @@ void turn(const Rotation& how, std::size_t place, float* x) {
     }
 }
 
-// A row as s8 codes by its own range, as quantizers have them; returns what a code is worth.
 float coded(const float* x, std::size_t count, std::int8_t* codes) {
-    float lo = 0, hi = 0;
-    bool is_finite = true;
-    for (std::size_t i = 0; i < count; ++i) {
-        lo = std::min(lo, x[i]);
-        hi = std::max(hi, x[i]);
-        is_finite = is_finite && std::isfinite(x[i]);
-    }
     float scale = 1;
-    std::int32_t zero_point = 0;
-    if (!is_finite || !scale_of_range(lo, hi, true, scale, zero_point))
+    if (!best_attention_loops().code_row(x, count, scale, codes))
         throw ArgumentFault("ArgumentError", "src", "values that are not finite", "finite numbers");
-    for (std::size_t i = 0; i < count; ++i)
-        codes[i] = static_cast<std::int8_t>(std::lrint(x[i] / scale));
     return scale;
 }
 
@@ -59,8 +47,8 @@ struct Attention {
     Rotation rotation;
 
     // Writes one token's keys and values of one head.
-    void append(const float* key, const float* value, std::size_t place, char* head,
-                float* room) const {
+    void append(const float* key, const float* value, std::size_t place, char* head, float* room,
+                std::int8_t* codes) const {
         std::copy_n(key, memory.depth, room);
         if (!rotation.cos.empty()) turn(rotation, place, room);
         const std::size_t tile = place / lanes, lane = place % lanes;
@@ -72,13 +60,13 @@ struct Attention {
             std::copy_n(value, memory.width, values + place * memory.columns());
             return;
         }
-        std::vector<std::int8_t> codes(std::max(memory.quads() * quad, memory.columns()));
-        memory.key_scales(head)[place] = coded(room, memory.depth, codes.data());
+        std::fill(codes + memory.depth, codes + memory.quads() * quad, std::int8_t{0});
+        memory.key_scales(head)[place] = coded(room, memory.depth, codes);
         auto* const keys = reinterpret_cast<std::uint8_t*>(memory.keys(head));
         for (std::size_t d = 0; d < memory.quads() * quad; ++d)
             keys[((tile * memory.quads() + d / quad) * lanes + lane) * quad + d % quad] =
                     static_cast<std::uint8_t>(codes[d] + sign);
-        memory.value_scales(head)[place] = coded(value, memory.width, codes.data());
+        memory.value_scales(head)[place] = coded(value, memory.width, codes);
         auto* const values = memory.values(head);
         for (std::size_t e = 0; e < memory.width; ++e)
             values[(place / quad * memory.columns() + e) * quad + place % quad] =
@@ -115,6 +103,7 @@ struct Attention {
         std::copy_n(query, memory.depth, own.query.data());
         if (!rotation.cos.empty()) turn(rotation, count - 1, own.query.data());
         float* const scores = own.scores.data();
+        float top = 0;
         if (memory.are_codes) {
             const float worth = coded(own.query.data(), memory.depth, own.codes.data());
             std::int32_t total = 0;
@@ -122,19 +111,13 @@ struct Attention {
                 total += code;
             loops.code_scores(reinterpret_cast<std::uint8_t*>(memory.keys(head)), own.codes.data(),
                               memory.quads(), tiles, own.sums.data());
-            const float by = worth * dims.scale;
-            const float* const scales = memory.key_scales(head);
-            for (std::size_t t = 0; t < count; ++t)
-                scores[t] = static_cast<float>(own.sums[t] - sign * total) * scales[t] * by;
+            top = loops.code_tops(own.sums.data(), sign * total, memory.key_scales(head),
+                                  worth * dims.scale, count, scores);
         } else {
             loops.scores(reinterpret_cast<float*>(memory.keys(head)), own.query.data(),
                          memory.depth, tiles, scores);
-            for (std::size_t t = 0; t < count; ++t)
-                scores[t] *= dims.scale;
+            top = loops.tops(dims.scale, count, scores);
         }
-        float top = scores[0];
-        for (std::size_t t = 1; t < count; ++t)
-            top = scores[t] > top ? scores[t] : top;
         const float sum = loops.powers(scores, count, top);
         float* const sums = own.context.data();
         float factor = 1 / sum;
@@ -151,25 +134,10 @@ struct Attention {
     // Returns what the sums are worth, which it writes.
     float code_context(std::size_t count, char* head, float sum, Room& own) const {
         constexpr float highest = 65535, of_byte = 256;
-        constexpr float rounder = 12582912.0f; // leaves the nearest even whole number
         const std::size_t padded = HeadMemory::up_to(count, quad);
-        float* const shares = own.scores.data();
-        const float* const scales = memory.value_scales(head);
-        float most = 0;
-        for (std::size_t t = 0; t < count; ++t) {
-            shares[t] *= scales[t];
-            most = shares[t] > most ? shares[t] : most;
-        }
-        const float per = highest / most;
-        for (std::size_t t = 0; t < count; ++t) {
-            const float exact = shares[t] * per; // NaN of nothing times infinity is bounded, too
-            const float whole = (exact < highest ? exact : highest) + rounder - rounder;
-            const auto code = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole));
-            own.high[t] = static_cast<std::uint8_t>(code >> 8U);
-            own.low[t] = static_cast<std::uint8_t>(code);
-        }
-        for (std::size_t t = count; t < padded; ++t)
-            own.high[t] = own.low[t] = 0;
+        const float most =
+                best_attention_loops().code_shares(own.scores.data(), memory.value_scales(head),
+                                                   count, own.high.data(), own.low.data());
         best_attention_loops().code_context(reinterpret_cast<std::int8_t*>(memory.values(head)),
                                             own.high.data(), own.low.data(), padded / quad,
                                             memory.columns(), own.of_high.data(),
@@ -204,11 +172,12 @@ struct Attention {
         };
         in_parallel(heads * tokens, 16, [&](std::size_t begin, std::size_t stop) {
             std::vector<float> room(memory.depth);
+            std::vector<std::int8_t> codes(std::max(memory.quads() * quad, memory.columns()));
             for (std::size_t i = begin; i < stop; ++i) {
                 const std::size_t token = i % tokens, group = i / tokens % dims.groups;
                 const std::size_t batch = i / tokens / dims.groups;
                 append(k + dims.of_k.at(batch, token, group), v + dims.of_v.at(batch, token, group),
-                       past + token, head_of(batch, group), room.data());
+                       past + token, head_of(batch, group), room.data(), codes.data());
             }
         });
         const std::size_t blocks = (tokens + rows_at_once - 1) / rows_at_once;

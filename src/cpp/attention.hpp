@@ -43,6 +43,16 @@ struct HeadMemory {
 
 // Of one row of queries, loops over the tokens of a head; a tile is 16 of them.
 struct AttentionLoops {
+    // A row as s8 codes by its own range, as quantizers have them; false: it is not finite.
+    bool (*code_row)(const float* x, std::size_t count, float& scale, std::int8_t* codes);
+    // x[t] = float(sums[t] - shift) · scales[t] · by, or x[t] · by; returns the largest
+    float (*code_tops)(const std::int32_t* sums, std::int32_t shift, const float* scales, float by,
+                       std::size_t count, float* x);
+    float (*tops)(float by, std::size_t count, float* x);
+    // x[t] = x[t] · scales[t], and bytes of rne(x · (65535 / most)), 0 up to a multiple of 4;
+    // returns the most
+    float (*code_shares)(float* x, const float* scales, std::size_t count, std::uint8_t* high,
+                         std::uint8_t* low);
     // sums[t] = Σ (key + 128) · query, exact
     void (*code_scores)(const std::uint8_t* keys, const std::int8_t* query, std::size_t quads,
                         std::size_t tiles, std::int32_t* sums);

@@ -1,8 +1,10 @@
 #include "attention.hpp"
 #include "power.hpp"
+#include "quantize.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -14,6 +16,7 @@ namespace {
 
 constexpr std::size_t lanes = HeadMemory::lanes, quad = HeadMemory::quad;
 constexpr std::size_t bytes_of_tile = lanes * quad; // of one step of four codes
+#define PQ_INLINE_LAMBDA __attribute__((always_inline))
 
 // Sums of two's complement wrap in between, and are right at the end.
 std::int32_t wrapped(std::int32_t sum, int more) {
@@ -236,6 +239,94 @@ PQ_INLINE float powers_of(float* __restrict x, std::size_t count, float top) {
     return sum;
 }
 
+PQ_INLINE float largest_of(const float* lane) {
+    float top = lane[0];
+    for (std::size_t j = 1; j < lanes; ++j)
+        top = lane[j] > top ? lane[j] : top;
+    return top;
+}
+
+// The nearest even whole number of a float below 2^22 is in the lowest bits.
+PQ_INLINE std::uint32_t whole_bits(float x) {
+    return __builtin_bit_cast(std::uint32_t, x + rounder);
+}
+
+PQ_INLINE bool code_row_of(const float* __restrict x, std::size_t count, float& scale,
+                           std::int8_t* __restrict codes) {
+    constexpr float finite = std::numeric_limits<float>::max();
+    float most[lanes] = {};
+    std::uint32_t beyond[lanes] = {};
+    std::size_t i = 0;
+    const auto look = [&](std::size_t j, float each) {
+        const float size = each < 0 ? -each : each;
+        most[j] = size > most[j] ? size : most[j];
+        beyond[j] |= size <= finite ? 0U : 1U;
+    };
+    for (; i + lanes <= count; i += lanes)
+        for (std::size_t j = 0; j < lanes; ++j)
+            look(j, x[i + j]);
+    for (std::size_t j = 0; i + j < count; ++j)
+        look(j, x[i + j]);
+    std::uint32_t any = 0;
+    for (const std::uint32_t each : beyond)
+        any |= each;
+    const float top = largest_of(most);
+    std::int32_t zero_point = 0;
+    if (any != 0 || !scale_of_range(-top, top, true, scale, zero_point)) return false;
+    const float by = scale;
+    for (i = 0; i < count; ++i)
+        codes[i] = static_cast<std::int8_t>(whole_bits(x[i] / by));
+    return true;
+}
+
+template <typename Value>
+PQ_INLINE float tops_of(std::size_t count, float* __restrict x, const Value& value) {
+    float most[lanes];
+    std::fill_n(most, lanes, -std::numeric_limits<float>::infinity());
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        for (std::size_t j = 0; j < lanes; ++j)
+            x[i + j] = value(i + j);
+        for (std::size_t j = 0; j < lanes; ++j)
+            most[j] = x[i + j] > most[j] ? x[i + j] : most[j];
+    }
+    for (std::size_t j = 0; i + j < count; ++j) {
+        x[i + j] = value(i + j);
+        most[j] = x[i + j] > most[j] ? x[i + j] : most[j];
+    }
+    return largest_of(most);
+}
+
+PQ_INLINE float code_tops_of(const std::int32_t* __restrict sums, std::int32_t shift,
+                             const float* __restrict scales, float by, std::size_t count,
+                             float* __restrict x) {
+    return tops_of(count, x, [=](std::size_t t) PQ_INLINE_LAMBDA {
+        return static_cast<float>(sums[t] - shift) * scales[t] * by;
+    });
+}
+
+PQ_INLINE float plain_tops_of(float by, std::size_t count, float* __restrict x) {
+    return tops_of(count, x, [=](std::size_t t) PQ_INLINE_LAMBDA { return x[t] * by; });
+}
+
+PQ_INLINE float code_shares_of(float* __restrict x, const float* __restrict scales,
+                               std::size_t count, std::uint8_t* __restrict high,
+                               std::uint8_t* __restrict low) {
+    constexpr float highest = 65535;
+    const float most =
+            tops_of(count, x, [=](std::size_t t) PQ_INLINE_LAMBDA { return x[t] * scales[t]; });
+    const float per = highest / most;
+    for (std::size_t t = 0; t < count; ++t) {
+        const float exact = x[t] * per; // NaN of nothing times infinity is bounded, too
+        const std::uint32_t bits = whole_bits(exact < highest ? exact : highest);
+        high[t] = static_cast<std::uint8_t>(bits >> 8U);
+        low[t] = static_cast<std::uint8_t>(bits);
+    }
+    for (std::size_t t = count; t % quad != 0; ++t)
+        high[t] = low[t] = 0;
+    return most;
+}
+
 #define PQ_LOOPS(LEVEL, TARGET, OF)                                                                \
     TARGET void scores_##LEVEL(const float* keys, const float* query, std::size_t depth,           \
                                std::size_t tiles, float* sums) {                                   \
@@ -247,6 +338,21 @@ PQ_INLINE float powers_of(float* __restrict x, std::size_t count, float top) {
     }                                                                                              \
     TARGET float powers_##LEVEL(float* x, std::size_t count, float top) {                          \
         return powers_of(x, count, top);                                                           \
+    }                                                                                              \
+    TARGET bool code_row_##LEVEL(const float* x, std::size_t count, float& scale,                  \
+                                 std::int8_t* codes) {                                             \
+        return code_row_of(x, count, scale, codes);                                                \
+    }                                                                                              \
+    TARGET float code_tops_##LEVEL(const std::int32_t* sums, std::int32_t shift,                   \
+                                   const float* scales, float by, std::size_t count, float* x) {   \
+        return code_tops_of(sums, shift, scales, by, count, x);                                    \
+    }                                                                                              \
+    TARGET float tops_##LEVEL(float by, std::size_t count, float* x) {                             \
+        return plain_tops_of(by, count, x);                                                        \
+    }                                                                                              \
+    TARGET float code_shares_##LEVEL(float* x, const float* scales, std::size_t count,             \
+                                     std::uint8_t* high, std::uint8_t* low) {                      \
+        return code_shares_of(x, scales, count, high, low);                                        \
     }
 
 PQ_LOOPS(512, PQ_TARGET_512, Of512)
@@ -256,8 +362,14 @@ PQ_LOOPS(any, , Of128)
 #undef PQ_LOOPS
 
 AttentionLoops best() {
-    AttentionLoops loops{&code_scores_any, widest(&scores_512, &scores_256, &scores_any),
-                         widest(&powers_512, &powers_256, &powers_any), &code_context_any,
+    AttentionLoops loops{widest(&code_row_512, &code_row_256, &code_row_any),
+                         widest(&code_tops_512, &code_tops_256, &code_tops_any),
+                         widest(&tops_512, &tops_256, &tops_any),
+                         widest(&code_shares_512, &code_shares_256, &code_shares_any),
+                         &code_scores_any,
+                         widest(&scores_512, &scores_256, &scores_any),
+                         widest(&powers_512, &powers_256, &powers_any),
+                         &code_context_any,
                          widest(&context_512, &context_256, &context_any)};
 #if defined(__x86_64__)
     const bool is_wide = multiplies_bytes();
