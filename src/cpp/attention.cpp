@@ -232,6 +232,7 @@ Pass attention_pass(const AttentionDims& dims, bool are_codes, Rotation rotation
                         of_floats(rows * dims.groups * dims.depth),
                         of_floats(rows * dims.groups * dims.width)};
     }
+    pass.grows = {pass.tensors.size()};
     pass.tensors.push_back({line + layers * heads * memory.nbytes(), line});
     pass.tensors.push_back(of_floats(rows * dims.heads * dims.width));
     const auto own =

@@ -23,6 +23,7 @@ struct Pass {
 
     std::vector<Tensor> tensors;                   // dst last
     std::function<void(char* const* tensors)> run; // needs no GIL
+    std::vector<std::size_t> grows = {};           // those that it writes to beside dst
 };
 
 // Of rows without gaps. Throws ShapeError, naming an argument, where that is none or more than

@@ -143,6 +143,13 @@ def test_what_is_no_number_is_refused_by_name() -> None:
     np.testing.assert_array_equal(run(np.zeros_like(x)), np.zeros((1, 1, 16)))
 
 
+def test_a_cache_that_nobody_may_write_to_is_refused() -> None:
+    run = Steps(CachedAttention(CacheShape(1, 1, 1, 16, 16, 16), 0, 1, is_packed=True))
+    run.cache.memory.flags.writeable = False
+    with pytest.raises(ArgumentError, match="read-only"):
+        run(np.zeros((1, 1, 48), np.float32))
+
+
 def test_dims_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match="heads"):
         CachedAttention(CacheShape(1, 1, 2, 16, 16, 16), 0, 3)
