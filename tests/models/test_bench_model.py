@@ -186,3 +186,24 @@ def test_a_float_model_is_not_called_int8(
     forms = re.findall(r"^pyonednn_q +(INT8|FP32|as it is) ", out, re.MULTILINE)
     assert forms == ["as it is", "FP32"]
     assert "INT8" not in out
+
+
+COUNTED = """<ir_version: 8, opset_import: ["" : 17]>
+net (float[1,2,5,5] x) => (float[1,2,5,5] r, int64[4,N] at)
+{
+  r = Relu(x)
+  at = NonZero(r)
+}"""
+
+
+def test_what_values_give_dims_is_timed_behind_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(onnx.parser.parse_model(COUNTED), tmp_path / "counted.onnx")
+    words = ["bench", str(tmp_path / "counted.onnx"), *QUICK, "--peers", "onnxruntime"]
+    assert cli.main(words) == 0
+    out = capsys.readouterr().out
+    assert len(re.findall(r"^(?:pyonednn_q|onnxruntime) +as it is +[\d.]", out, re.MULTILINE)) == 2
+    (share,) = re.findall(r"^reference, by Python +1 +[\d.]+ +([\d.]+%)$", out, re.MULTILINE)
+    assert f"for 1 nodes Python is entered, {share} of the time: at" in out
+    assert "values decide dims there, but one by one behind it: at" in out

@@ -133,6 +133,24 @@ def test_nodes_of_constants_are_computed_once() -> None:
     np.testing.assert_array_equal(ready.network()(X)["y"], theirs)
 
 
+@pytest.mark.parametrize("names", [["n", "none"], ["none", "n"]])
+def test_whole_numbers_times_nothing_are_0(names: list[str]) -> None:
+    """As in a model that adds 0 times its rate of samples to a state."""
+    nodes = [
+        make("Shape", ["x"], ["dims"]),
+        make("Mul", names, ["m"]),
+        make("Cast", ["m"], ["f"], to=1),
+        make("Add", ["x", "f"], ["y"]),
+    ]
+    proto = model(nodes, {"none": np.int64(0)})
+    proto.graph.input.append(helper.make_tensor_value_info("n", 7, ()))
+    own = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(proto)))
+    assert [(str(node), node.is_compiled) for node in own.nodes] == [("Add", True)]
+    np.testing.assert_array_equal(own.run({"x": X, "n": np.asarray(-7)})["y"], X)
+    of_floats = model([make("Mul", ["x", "none"], ["y"])], {"none": np.float32(0)})
+    assert np.isnan(both(of_floats, np.full_like(X, np.inf))[1]).all()
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16])
 @pytest.mark.parametrize("axis", [None, 1])
 def test_quantizers_of_microsoft(dtype: Any, axis: int | None) -> None:

@@ -15,6 +15,7 @@ from support.peers.small_models import floats, make, model, ready, theirs
 Array = np.ndarray[Any, Any]
 
 SOURCE = floats(2, 8, 9, 9)
+NORM = {"scale": floats(8), "shift": floats(8), "mean": floats(8), "var": floats(8) ** 2}
 # By name: nodes from x to t, their constants, the source.
 LAYERS: dict[str, tuple[list[Any], dict[str, Array], Array]] = {
     "convolution": (
@@ -47,6 +48,13 @@ LAYERS: dict[str, tuple[list[Any], dict[str, Array], Array]] = {
         {"w": floats(12, 5), "b": floats(1)},
         floats(3, 12),
     ),
+    "a norm alone": ([make("BatchNormalization", ["x", *NORM], ["t"], epsilon=0.01)], NORM, SOURCE),
+    "a norm of rows": ([make("BatchNormalization", ["x", *NORM], ["t"])], NORM, floats(2, 8, 31)),
+    "a norm of volumes": (
+        [make("BatchNormalization", ["x", *NORM], ["t"])],
+        NORM,
+        floats(2, 8, 3, 4, 5),
+    ),
 }
 TAILS: dict[str, list[Any]] = {
     "alone": [make("Identity", ["t"], ["y"])],
@@ -65,7 +73,9 @@ def test_results_are_those_of_onnxruntime(layer: str, tail: str) -> None:
     # At most 72 products, of numbers below 6, in another order.
     np.testing.assert_allclose(found, wanted, rtol=0, atol=72 * 36 * 2.0**-24)
     (layer_node,) = [node for node in own.nodes if node.how.startswith("FP32")]
-    assert layer_node.why.startswith("a float source, from the model's input")
+    is_norm = layer.startswith("a norm")
+    why = "a batch norm behind no layer" if is_norm else "a float source, from the model's input"
+    assert layer_node.why.startswith(why)
 
 
 def test_a_bias_for_each_row_stays_as_it_is() -> None:
@@ -75,3 +85,14 @@ def test_a_bias_for_each_row_stays_as_it_is() -> None:
     found, wanted = own.run({"x": x})["y"], theirs(proto, {"x": x})
     np.testing.assert_allclose(found, wanted, rtol=0, atol=72 * 36 * 2.0**-24)
     assert [node.how for node in own.nodes] == ["reference"]
+
+
+def test_a_norm_that_trains_normalizes_by_its_batch() -> None:
+    nodes = [make("BatchNormalization", ["x", *NORM], ["y", "m", "v"], training_mode=1)]
+    proto = model(nodes, {"x": SOURCE.shape}, NORM)
+    own = ready(proto)
+    mean, var = SOURCE.mean((0, 2, 3), np.float64), SOURCE.var((0, 2, 3), np.float64)
+    gain = NORM["scale"] / np.sqrt(var + 1e-5)
+    want = (SOURCE - mean.reshape(-1, 1, 1)) * gain.reshape(-1, 1, 1)
+    want += NORM["shift"].reshape(-1, 1, 1)
+    np.testing.assert_allclose(own.run({"x": SOURCE})["y"], want, rtol=1e-5, atol=1e-4)

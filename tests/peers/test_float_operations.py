@@ -55,9 +55,19 @@ EXACT: dict[str, Case] = {
         f"{operator} of {', '.join(names)}": (
             [make(operator, names, ["y"])], TWO, {"c": floats(4), "d": np.float32(0.25)},
         )
-        for operator in ("Max", "Min")
+        for operator in ("Max", "Min", "Sum")
         for names in (["x", "c", "z"], ["c", "x", "z", "d"])
     },
+    **{
+        f"{operator} of one": (
+            [make("Neg", ["x"], ["n"]), make(operator, ["n"], ["y"])], ONE, {},
+        )
+        for operator in ("Max", "Min", "Sum", "Mean")
+    },
+    "halves to even": (
+        [make("Mul", ["x", "two"], ["d"]), make("Round", ["d"], ["y"])],
+        {"x": np.arange(-12, 12, dtype=np.float32).reshape(2, 3, 4) / 4}, {"two": np.float32(2)},
+    ),
     **{
         f"Clip of {', '.join(names)}": (
             [make("Clip", names, ["y"])], ONE, {"a": np.float32(-0.5), "b": np.float32(0.25)},
@@ -185,6 +195,30 @@ def test_functions_of_floats(operator: str) -> None:
     result, wanted, _ = compiled(([make(operator, ["x"], ["y"])], ONE, {}))
     # 8 units of the value, or of 1: what `tools/function_errors.py` finds of the worst of these.
     assert np.all(np.abs(result - wanted) <= 8 * 2.0**-24 * np.maximum(1, np.abs(wanted)))
+
+
+def test_means_of_tensors() -> None:
+    case: Case = ([make("Mean", ["x", "z", "c"], ["y"])], TWO, {"c": floats(6, 1, 1)})
+    result, wanted, _ = compiled(case)
+    # A sum of three numbers below 5 and a quotient, or a product with 1/3.
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=4 * 15 * 2.0**-24)
+
+
+@pytest.mark.parametrize("dims", [(2, 6), (2, 6, 5), (2, 6, 5, 4), (1, 6, 2, 3, 2)])
+def test_a_batch_norm_of_its_own(dims: tuple[int, ...]) -> None:
+    x, gain, shift, mean = floats(*dims), floats(6), floats(6), floats(6)
+    var = np.square(floats(6)) + np.float32(0.1)
+    held = {"g": gain, "s": shift, "m": mean, "v": var}
+    node = make("BatchNormalization", ["r", "g", "s", "m", "v"], ["y"], epsilon=1e-3)
+    result, wanted, _ = compiled(([make("Relu", ["x"], ["r"]), node], {"x": x}, held))
+    along = (-1, *(1,) * (len(dims) - 2))
+    wide = [each.astype(np.float64).reshape(along) for each in (gain, shift, mean, var)]
+    gains = np.abs(wide[0]) / np.sqrt(wide[3] + 1e-3)
+    # Roundings of the gain, a product, the shift, and the sum of both.
+    off = 6 * 2.0**-24 * (gains * (np.abs(x) + np.abs(wide[2])) + np.abs(wide[1]))
+    exact = (np.maximum(x, 0) - wide[2]) * wide[0] / np.sqrt(wide[3] + 1e-3) + wide[1]
+    assert np.all(np.abs(result - exact) <= off)
+    assert np.all(np.abs(wanted - exact) <= off)
 
 
 def test_softplus_is_right_where_it_is_small() -> None:

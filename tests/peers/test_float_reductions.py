@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,26 @@ def test_products_and_logarithms_of_sums(operator: str, axes: list[int] | None) 
     exact = np.log(x.sum(axis=over, keepdims=True, dtype=np.float64)).astype(np.float32)
     np.testing.assert_array_equal(result, exact)
     np.testing.assert_allclose(result, wanted, rtol=4 * 2.0**-24, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("axes", "keepdims"), [(None, 1), *product([[0], [1], [2], [0, 2]], [0, 1])]
+)
+def test_logarithms_of_sums_of_exponentials(axes: list[int] | None, keepdims: int) -> None:
+    """Right where exponentials leave float32, and of what is infinite."""
+    x = 300 * floats(4, 9, 13)
+    x[0, 0], x[1, 1], x[2, 2, 1:], x[3, 3, :2] = -np.inf, 80, -np.inf, [np.inf, -np.inf]
+    how = {"keepdims": keepdims, **({} if axes is None else {"axes": axes})}
+    result, wanted, _ = compiled(([make("ReduceLogSumExp", ["x"], ["y"], **how)], {"x": x}, {}))
+    over = None if axes is None else tuple(axes)
+    exact = np.asarray(np.logaddexp.reduce(x.astype(np.float64).reshape(-1), 0))
+    if over is not None:
+        rows = np.moveaxis(x.astype(np.float64), over, range(len(over)))
+        rows = rows.reshape(-1, *rows.shape[len(over) :])
+        exact = np.logaddexp.reduce(rows, 0)
+    exact = exact.reshape(result.shape)
+    np.testing.assert_allclose(result, exact, rtol=4 * 2.0**-24, atol=0)
+    assert wanted.shape == result.shape
 
 
 @pytest.mark.parametrize("inner", [1, 3, 70])

@@ -114,6 +114,24 @@ def test_a_model_of_floats_computes_what_onnxruntime_does(name: str) -> None:
         assert np.allclose(own[output], right, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["Loop", "Loop that ends itself"])
+def test_what_comes_before_a_loop_is_one_program(name: str) -> None:
+    proto, more = CASES[name]
+    own = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(proto)))
+    inputs = {"x": image(), **more}
+    program, left = own.parts(inputs)
+    assert program is not None
+    assert [node.operator for node, _ in left] == ["Loop", "Reshape"]
+    assert not any(node.operator == "Conv" for node, _ in left)
+    with pytest.raises(UnsupportedError, match=r"values decide the dims of .*Model\.run.*; Loop "):
+        own.network()
+    values = {**own.graph.constants, **inputs, **program(*inputs.values())}
+    for node, call in left:
+        values.update(zip(node.outputs, call(values), strict=True))
+    for output, array in own.run(inputs).items():
+        np.testing.assert_array_equal(values[output], array)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_layers_around_become_int8_and_are_saved(name: str, tmp_path: Path) -> None:
     proto, more = CASES[name]

@@ -90,6 +90,7 @@ def _run_model(options: argparse.Namespace) -> int:
     file = read(Path(options.what[0]), arrays, **reading_of(options))
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
     file = file.chosen(inputs)
+    file.run(inputs)
     threads = options.threads[0] if options.threads else runtime.get_num_threads()
     budget = Budget(options.min_time, options.repeat)
     times = measure_model(file, inputs, peers or installed(), budget, threads, options.callers)

@@ -70,6 +70,8 @@ _PYTHON = (
     (r"dims=\{'?([^'{}]*?)'?: \(\.\.\.\)\}", r"--dims \1=LENGTHS"),
     (r"[\[(]('[^']*'(?:, '[^']*')*),?[\])]", r"\1"),
 )
+_OF_INPUT = re.compile(r"(dims|inputs)\['(.*)'\]")
+_SAYING = {"dims": ("--dims",), "inputs": ("--input", "--data")}  # what says lengths of an input
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -172,6 +174,10 @@ def _told(error: Exception, command: str) -> str:
     if isinstance(error, ArgumentError):
         options = {row.key: row.name for row in rows_of(command)}
         named = options.get(error.argument, "")
+        if (of_input := _OF_INPUT.fullmatch(error.argument)) is not None:
+            saying = _SAYING[of_input[1]]
+            option = next((each for each in saying if each in options.values()), "")
+            named = f"{option} {of_input[2]}"
         line = named + line.removeprefix(error.argument) if named.startswith("--") else line
     for python, ours in _PYTHON:
         line = re.sub(python, ours, line)

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     file = read(options.model, arrays, **reading_of(options), as_written=True)
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
     file = file.chosen(inputs)
-    outputs = file.model.run(inputs)
+    outputs = file.run(inputs)
     nodes = file.model.nodes
     wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}
     theirs = onnxruntime_values(file.graph, inputs, wanted)

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     arrays = None if options.input is None else arrays_of(options.input)
     file = read(options.model, arrays, **reading_of(options))
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
-    outputs = file.model.run(inputs)
+    outputs = file.run(inputs)
     if output is not None:
         _write(output, outputs)
     if options.json:

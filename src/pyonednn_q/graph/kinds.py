@@ -149,6 +149,7 @@ ABS = Kind(
     bound="step",
     dims=rules.same,
 )
+SUM, MEAN = (Kind(name, ours="FloatArithmetic", dims=rules.broadcast) for name in ("Sum", "Mean"))
 BATCH_NORM = Kind(
     "BatchNormalization",
     chain="norm",
@@ -296,9 +297,9 @@ REDUCE_MEAN = Kind(
 )
 REDUCE_SUM = Kind("ReduceSum", ours="Reduction", reads=(13, ("axes",)), dims=rules.reduction)
 REDUCE_MAX = Kind("ReduceMax", ours="Reduction", bound="step", dims=rules.reduction)
-REDUCE_MIN, REDUCE_L1, REDUCE_L2, REDUCE_SQUARES, REDUCE_PRODUCT, REDUCE_LOG_SUM = (
+REDUCE_MIN, REDUCE_L1, REDUCE_L2, REDUCE_SQUARES, REDUCE_PRODUCT, REDUCE_LOG_SUM, LOG_SUM_EXP = (
     Kind(f"Reduce{name}", ours="Reduction", dims=rules.reduction)
-    for name in ("Min", "L1", "L2", "SumSquare", "Prod", "LogSum")
+    for name in ("Min", "L1", "L2", "SumSquare", "Prod", "LogSum", "LogSumExp")
 )
 
 # What moves elements.

@@ -178,8 +178,6 @@ class LoadedModel(Model):
         ------
         ArgumentError
             Lengths that are open, and no call that bound them; another runtime.
-        UnsupportedError
-            The model cannot be compiled to a network.
         """
         from pyonednn_q.models import times_report
         from pyonednn_q.models.model_times import measure

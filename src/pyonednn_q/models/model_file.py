@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pyonednn_q import onnx
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, Error, ShapeError, UnsupportedError
 from pyonednn_q.inspection.layer_file import named_arrays
 from pyonednn_q.onnx.choices import Bindings
 from pyonednn_q.onnx.fused_node import is_fused
 from pyonednn_q.onnx.model_reader import load_with_options
+from pyonednn_q.onnx.open_dims import refusal_of_lengths
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyonednn_q.graph.graph import Graph, Value
 
 __all__ = ["ModelFile", "inputs_of", "read"]
@@ -39,11 +40,39 @@ class ModelFile(NamedTuple):
         Its nodes.
     model : Model
         The same, fused and prepared.
+    told : mapping of str to str
+        Inputs whose lengths the command line says, and the option that does.
     """
 
     path: Path
     graph: Graph
     model: onnx.Model
+    told: Mapping[str, str] = MappingProxyType({})
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the outputs; lengths that a node does not take are the input's fault.
+
+        Parameters
+        ----------
+        inputs : mapping of str to ndarray
+            All inputs.
+
+        Raises
+        ------
+        Error
+            As `onnx.Model.run` does.
+        """
+        try:
+            return self.model.run(inputs)
+        except (ShapeError, UnsupportedError) as error:
+            is_of_input = isinstance(error, ShapeError) and error.argument.startswith("inputs")
+            cause = error.__cause__ if is_of_input else error  # of a node
+            if not self.told or not isinstance(cause, Error):
+                raise
+            dims = {name: inputs[name].shape for name in self.told}
+            got = ", ".join(f"{name}={'x'.join(map(str, each))}" for name, each in dims.items())
+            option, wanted = next(iter(self.told.values())), refusal_of_lengths(dims, cause).wanted
+            raise ShapeError(option, got, wanted) from error
 
     def chosen(self, inputs: Mapping[str, Array]) -> ModelFile:
         """Return the same with the branches that inputs choose, where they choose some.
@@ -60,9 +89,9 @@ class ModelFile(NamedTuple):
         """
         if is_fused(self.model.graph):
             return self
-        self.model.run(inputs)
+        self.run(inputs)
         _, known = Bindings(self.graph).of(inputs)
-        return ModelFile(self.path, known(), self.model.bound())
+        return ModelFile(self.path, known(), self.model.bound(), self.told)
 
 
 def read(
@@ -105,17 +134,27 @@ def read(
     except ArgumentError as error:
         if error.argument == "dims" and error.got in map(shown, shapes):
             raise ArgumentError("--input", error.got, error.wanted) from None
+        for name in shapes.keys() - dims.keys():
+            if error.argument == f"dims[{shown(name)}]":
+                argument = f"--input {name}"
+                raise type(error)(argument, error.got, error.wanted) from None
         raise
-    for name, symbols in graph.symbols.items():
-        lengths = "x".join(str(each) if isinstance(each, int) else "N" for each in symbols)
-        got = f"nothing for {shown(name)}, whose lengths are open"
-        raise ArgumentError("--dims", got, f"--dims {shown(name)[1:-1]}={lengths}")
+    if graph.symbols:
+        wanted = [
+            f"--dims {shown(name)[1:-1]}="
+            + "x".join(str(each) if isinstance(each, int) else "N" for each in symbols)
+            for name, symbols in graph.symbols.items()
+        ]
+        names = ", ".join(map(shown, graph.symbols))
+        got = f"nothing for {names}, whose lengths are open"
+        raise ArgumentError("--dims", got, " ".join(wanted))
     told: dict[str, Any] = {"exact_rounding": exact_rounding, "saturation": saturation}
     if not as_written:
         said = {name: each for name, each in told.items() if each != _USUAL[name]}
         told = {**stored, **said}
+    told_by = dict.fromkeys(graph.inputs, "--dims" if dims else "--input")
     fused = onnx.fuse(graph, **told)
-    return ModelFile(path, graph, onnx.Model(fused))
+    return ModelFile(path, graph, onnx.Model(fused), told_by if dims or shapes else {})
 
 
 def arrays_of(file: Path) -> dict[str, Array]:

@@ -80,6 +80,8 @@ class ModelTimes:
         How many call at once, beside one after the other.
     memory : str
         What the INT8 network takes beside its weights, in words.
+    left : tuple of str
+        Names of the nodes that are not part of a program, because values decide dims.
     """
 
     title: str
@@ -88,6 +90,13 @@ class ModelTimes:
     refused: tuple[tuple[str, str], ...]
     callers: int
     memory: str
+    left: tuple[str, ...] = ()
+
+    @property
+    def python_share(self) -> float:
+        """Share of the time of all nodes in those for which Python is entered, 0 to 1."""
+        us = sum(node.us for node in self.nodes if node.calls_python)
+        return us / (sum(node.us for node in self.nodes) or 1.0)
 
     @property
     def shares(self) -> dict[str, tuple[int, float]]:
@@ -128,7 +137,7 @@ def measure(
     Raises
     ------
     Error
-        The model cannot be compiled to a network.
+        The model cannot be run.
     """
     progress = Progress(5 + (callers > 1))
     refused: list[tuple[str, str]] = []
@@ -137,8 +146,7 @@ def measure(
         limits = probe.probe((_INT8, _F32), lambda: None)
         progress.tick()
         progress.phase("making all forms ready")
-        model = file.model
-        forms = [TimedForm.of(_INT8.name, file.graph, model.graph, model.network(), inputs)]
+        forms = [TimedForm.of(_INT8.name, file.graph, file.model, inputs)]
         floats = _float_form(file.graph, inputs, refused)
         forms += [] if floats is None else [floats]
         ready_peers = peer_calls(forms, peers, inputs, threads, refused)
@@ -171,12 +179,8 @@ def measure(
         )
         for node in fused_nodes(first.graph)
     )
-    compiled = first.compiled
-    memory = (
-        f"tensors between nodes {compiled.arena_bytes} bytes, "
-        f"scratchpad {compiled.scratchpad_bytes} bytes"
-    )
-    return ModelTimes(file.path.name, run, nodes, tuple(refused), callers, memory)
+    left = tuple(node.name for node, _ in first.left)
+    return ModelTimes(file.path.name, run, nodes, tuple(refused), callers, first.memory, left)
 
 
 def _float_form(
@@ -189,7 +193,7 @@ def _float_form(
         arrays = {
             name: np.asarray(array, source.inputs[name].dtype) for name, array in inputs.items()
         }
-        return TimedForm.of(_F32.name, source, model.graph, model.network(), arrays)
+        return TimedForm.of(_F32.name, source, model, arrays)
     except Error as error:
         refused.append((f"{OURS} FP32", shortened(str(error), 200)))
         return None

@@ -201,8 +201,8 @@ def _of_floats(
     lost = int(np.count_nonzero(~np.isfinite(steps)))
     bound = float_bound(node, name, values, opsets)
     if bound is None or bound.apart is None or both[0].dtype.itemsize < np.float32().itemsize:
-        why = "its nodes" if bound is None else bound.function or str(both[0].dtype)
-        told = f"{words}; {why} has no error that is known"
+        why = f"{bound.function or both[0].dtype} has" if bound is not None else "its nodes have"
+        told = f"{words}; {why} no error that is known"
         if bound is not None and not lost:
             unit = _apart(*both)[1]
             ours, theirs = (float(np.abs(each - bound.values).max()) / unit for each in both)

@@ -153,7 +153,8 @@ def _files(path: Path) -> list[Path]:
             raise ArgumentError("--data", f"nothing of the kind in {path}", ".npz or .npy files")
         return files
     if path.suffix not in _ENDS or not path.exists():
-        raise ArgumentError("--data", shown(str(path)), "a .npz or .npy file, or a folder of them")
+        got = shown(str(path)) + ("" if path.exists() else ", which is not there")
+        raise ArgumentError("--data", got, "a .npz or .npy file, or a folder of them")
     return [path]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,13 +12,15 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.models.peer_sessions import ready
 from pyonednn_q.native import Prepared
-from pyonednn_q.network.carrier import spec_of_array
 from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Graph
-    from pyonednn_q.network import Compiled, Network
+    from pyonednn_q.network import Compiled
+    from pyonednn_q.onnx import Model
+    from pyonednn_q.onnx.definitions import Run
+    from pyonednn_q.onnx.fused_node import FusedNode
 
 __all__ = ["TimedForm", "node_samples", "peer_calls"]
 
@@ -36,9 +39,13 @@ class TimedForm(NamedTuple):
         Its model, for other runtimes.
     graph : Graph
         What it computes.
-    compiled : Compiled
-        The same, as one program.
-    arrays : list of ndarray
+    model : Model
+        What computes it.
+    compiled : Compiled or None
+        What of the model is one program.
+    left : tuple of (FusedNode, callable)
+        Nodes that run behind it, one by one: values decide their dims.
+    inputs : dict of str to ndarray
         Its inputs.
     owners : dict of str to str
         Owner of each of the program's nodes: the first output of the fused node that it belongs to.
@@ -46,48 +53,68 @@ class TimedForm(NamedTuple):
 
     dtype: str
     source: Graph
-    graph: Graph
-    compiled: Compiled
-    arrays: list[Array]
+    model: Model
+    compiled: Compiled | None
+    left: tuple[tuple[FusedNode, Run], ...]
+    inputs: dict[str, Array]
     owners: dict[str, str]
 
     @classmethod
-    def of(
-        cls,
-        dtype: str,
-        source: Graph,
-        graph: Graph,
-        network: Network,
-        inputs: Mapping[str, Array],
-    ) -> TimedForm:
-        """Compile a network for its inputs, and run it once."""
-        arrays = [inputs[name] for name in network.inputs]
-        specs = {name: spec_of_array(inputs[name], name) for name in network.inputs}
-        compiled = network.compile(specs)
-        owners = {step.dst: node.output for node in fused_nodes(graph) for step in node.steps}
-        form = cls(dtype, source, graph, compiled, arrays, owners)
+    def of(cls, dtype: str, source: Graph, model: Model, inputs: Mapping[str, Array]) -> TimedForm:
+        """Compile a model for its inputs, and run it once."""
+        arrays = {name: inputs[name] for name in model.graph.inputs}
+        compiled, left = model.parts(arrays)
+        steps = {step.dst: node.output for node in fused_nodes(model.graph) for step in node.steps}
+        form = cls(dtype, source, model, compiled, left, arrays, steps)
         form.call()
         return form
 
+    @property
+    def graph(self) -> Graph:
+        """What it computes."""
+        return self.model.graph
+
     def call(self) -> object:
         """Run on the inputs."""
-        return self.compiled(*self.arrays)
+        if self.compiled is None or self.left:
+            return self.model.run(self.inputs)
+        return self.compiled(*self.inputs.values())
 
     def times(self) -> dict[str, float]:
         """Run once; return microseconds by the output of the node."""
         total: dict[str, float] = defaultdict(float)
-        for name, us in self.compiled.times(*self.arrays).items():
-            total[self.owners.get(name, name)] += us
+        arrays = [*self.inputs.values()]
+        if self.compiled is not None:
+            for name, us in self.compiled.times(*arrays).items():
+                total[self.owners.get(name, name)] += us
+        if self.left:
+            values = {**self.graph.constants, **self.inputs}
+            values |= {} if self.compiled is None else self.compiled(*arrays)
+            for node, call in self.left:
+                start = time.perf_counter()
+                outputs = call(values)
+                total[node.output] += 1e6 * (time.perf_counter() - start)
+                values.update(zip(node.outputs, outputs, strict=True))
         return total
 
     @property
     def pythonic(self) -> set[str]:
         """Outputs of nodes for which Python is entered."""
-        return {
-            self.owners.get(step.node, step.node)
-            for step in self.compiled.steps
-            if _is_function(step.runs)
-        }
+        steps = () if self.compiled is None else self.compiled.steps
+        functions = (step.node for step in steps if _is_function(step.runs))
+        behind = {node.output for node, _ in self.left if not node.is_compiled}
+        return behind | {self.owners.get(name, name) for name in functions}
+
+    @property
+    def memory(self) -> str:
+        """What it takes beside its weights, in words."""
+        if self.compiled is None:
+            return "of each node by itself"
+        of_program = (
+            f"tensors between nodes {self.compiled.arena_bytes} bytes, "
+            f"scratchpad {self.compiled.scratchpad_bytes} bytes"
+        )
+        return of_program + (f"; {len(self.left)} nodes by themselves" if self.left else "")
 
 
 def _is_function(runs: object) -> bool:

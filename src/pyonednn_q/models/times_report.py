@@ -206,8 +206,11 @@ def _notes(times: ModelTimes) -> Iterator[str]:
     yield f"memory of a call: {times.memory}"
     pythonic = [node.name for node in times.nodes if node.calls_python]
     if pythonic:
-        names = ", ".join(map(printable, pythonic))
-        yield f"for {len(pythonic)} nodes Python is entered between primitives: {names}"
+        names, share = ", ".join(map(printable, pythonic)), f"{times.python_share:.1%} of the time"
+        yield f"for {len(pythonic)} nodes Python is entered, {share}: {names}"
+    if times.left:
+        names = ", ".join(map(printable, times.left))
+        yield f"not in the program, as values decide dims there, but one by one behind it: {names}"
     yield from (f"not measured: {name}: {printable(why)}" for name, why in times.refused)
     if any(rival.is_disturbed for row in times.run.rows for rival in row.rivals):
         yield "!: more than a quarter of the samples were disturbed by something else"

@@ -143,6 +143,11 @@ class Bindings:
         self._has_branches = any(node.row is kinds.IF for node in graph.nodes)
         self._choices: Shapes[tuple[Dims, ...], Choices] = Shapes()
 
+    @property
+    def open_inputs(self) -> tuple[str, ...]:
+        """Names of the inputs of which lengths are open."""
+        return tuple(self._graph.symbols)
+
     def at(
         self, dims: Mapping[str, Dims], inputs: Mapping[str, Array] | None = None
     ) -> tuple[Key, Callable[[], Graph]]:

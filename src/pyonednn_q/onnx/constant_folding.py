@@ -24,6 +24,7 @@ _MOST_BYTES = 1 << 30  # by which results exceed what is read; the rest is compu
 _WIDEST = 8  # bytes of an element
 _SMALL = 1 << 16  # elements that are read
 _FLOAT = 1  # TensorProto's number of float32
+_WHOLE_NUMBERS = ("int32", "int64")
 
 
 def with_constants_computed(graph: Graph) -> Graph:
@@ -91,6 +92,8 @@ class _Folding(GraphEdit):
         """
         if node.row in {kinds.SHAPE, kinds.SIZE}:
             return self._measured(node)
+        if self._is_nought(node):
+            return None
         known = [name for name in node.inputs if name]
         if any(name not in self.constants and name not in self._weights for name in known):
             return node
@@ -113,6 +116,17 @@ class _Folding(GraphEdit):
         else:
             self._keep(node.outputs[0], np.array(math.prod(dims), np.int64))
         return None
+
+    def _is_nought(self, node: GraphNode) -> bool:
+        """Tell whether it is a product of whole numbers with 0; its result is a constant then."""
+        info = self._tensors.get(node.outputs[0])
+        if node.row is not kinds.MUL or info is None or info.dtype not in _WHOLE_NUMBERS:
+            return False
+        known = (self.constants[name] for name in node.inputs if name in self.constants)
+        if info.dims is None or math.prod(info.dims) > _SMALL or all(each.any() for each in known):
+            return False
+        self._keep(node.outputs[0], np.zeros(info.dims, info.dtype))
+        return True
 
     def _moved(self, node: GraphNode) -> GraphNode | None:
         """Return a DequantizeLinear of moved codes where a node moves dequantized ones."""

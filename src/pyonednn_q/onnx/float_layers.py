@@ -1,7 +1,8 @@
-"""Layers of float weights on primitives of f32 or bf16, with what follows them."""
+"""Layers of float weights, and norms, on primitives of f32 or bf16, with what follows them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.layer_reader import NoLayer, weights_of
+from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import InnerProduct
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shortened
@@ -62,6 +64,54 @@ def float_layer(
         return NoLayer(shortened(str(error), 300))
     own = (node, *tail.parts)
     return FusedNode.of(node, operator, (src,), (tail.value,), own, tail.operands)
+
+
+def float_norm(view: GraphView, chains: ChainReader, node: GraphNode) -> FusedNode | NoLayer:
+    """Return a batch norm as a convolution of single channels, in floats, or why it is none.
+
+    gain = scale / sqrt(var + epsilon), shift = b - mean * gain, in float64, rounded once.
+
+    Parameters
+    ----------
+    view, chains
+        As `float_layer` takes them.
+    node : GraphNode
+        What no layer has taken.
+    """
+    if node.row is not kinds.BATCH_NORM:
+        return NoLayer("no batch norm")
+    dims = view.dims(node.inputs[0])
+    weights = norm_weights(node, view.constants)
+    if weights is None or dims is None or len(dims) < 3 or view.dtype(node.inputs[0]) != "float32":
+        return NoLayer("a norm of two dims, of other floats, or of computed statistics")
+    gain, shift = weights
+    try:
+        tail = chains.tail(node.outputs[0], 1, stores=False)
+        wei = gain.reshape(-1, *(1,) * (len(dims) - 1))
+        operator = Conv(wei, shift, groups=len(gain), dst="f32", post=tail.post)
+    except (ArgumentError, UnsupportedError) as error:
+        return NoLayer(shortened(str(error), 300))
+    own, why = (node, *tail.parts), "a batch norm behind no layer: INT8 in what `calibrate` makes"
+    return FusedNode.of(node, operator, node.inputs[:1], (tail.value,), own, tail.operands, why)
+
+
+def norm_weights(node: GraphNode, constants: Mapping[str, Array]) -> tuple[Array, Array] | None:
+    """Return gain and shift of each channel of a batch norm; None where a call decides on them.
+
+    Parameters
+    ----------
+    node : GraphNode
+        A BatchNormalization.
+    constants : mapping of str to ndarray
+        Constants of its graph.
+    """
+    known = [constants.get(name) for name in node.inputs[1:]]
+    trains = any(node.outputs[1:]) or node.attributes.get("training_mode", 0)
+    if trains or any(each is None or each.ndim != 1 for each in known):
+        return None
+    scale, shift, mean, var = (np.asarray(each, np.float64) for each in known)
+    gain = scale / np.sqrt(var + np.float64(np.float32(node.attributes.get("epsilon", 1e-5))))
+    return gain.astype(np.float32), (shift - mean * gain).astype(np.float32)
 
 
 def _bias(view: GraphView, node: GraphNode) -> Array | None:

@@ -12,7 +12,6 @@ import numpy as np
 from pyonednn_q.expr.steps import Affine, Eltwise
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
-from pyonednn_q.graph.kind import Kind
 from pyonednn_q.network import (
     Concat,
     Elementwise,
@@ -22,20 +21,26 @@ from pyonednn_q.network import (
     LayerNorm,
     Node,
     Pick,
-    Pool,
-    Reduction,
     Reshape,
     Softmax,
 )
 from pyonednn_q.onnx.code_operations import (
     constants_of,
     dims_of,
-    is_over_places,
     parts_of,
     reshaped,
     slices_of,
     transposed,
-    window_pool,
+)
+from pyonednn_q.onnx.float_layers import norm_weights
+from pyonednn_q.onnx.float_reductions import (
+    EXPONENTIAL,
+    OPPOSITE,
+    REDUCTIONS,
+    log_of_sums,
+    log_sum_exp,
+    pooled,
+    reduced,
 )
 from pyonednn_q.onnx.decoder_form import cached_nodes
 from pyonednn_q.onnx.recurrences import RECURRENT, recurrent_nodes
@@ -45,33 +50,19 @@ Array = np.ndarray[Any, Any]
 
 # Functions that oneDNN has, beside those that are steps of chains.
 _FUNCTIONS: Mapping[str, Eltwise] = {
-    kinds.EXP.name: Eltwise("exp"),
+    kinds.EXP.name: EXPONENTIAL,
+    kinds.ROUND.name: Eltwise("round"),
     kinds.SQRT.name: Eltwise("sqrt"),
 }
 
-_ALGS = {kinds.MAX: "max", kinds.MIN: "min"}  # of two, beside arithmetic
-_NORMS = {kinds.LAYER_NORM, kinds.RMS_NORM, kinds.GROUP_NORM, kinds.INSTANCE_NORM}
-_REDUCTIONS = {
-    kinds.REDUCE_SUM: "sum",
-    kinds.REDUCE_MEAN: "mean",
-    kinds.REDUCE_MAX: "max",
-    kinds.REDUCE_MIN: "max",
-    kinds.REDUCE_L1: "sum",
-    kinds.REDUCE_L2: "sum",
-    kinds.REDUCE_SQUARES: "sum",
-    kinds.REDUCE_PRODUCT: "prod",
-    kinds.REDUCE_LOG_SUM: "log_sum",
+_ALGS = {kinds.MAX: "max", kinds.MIN: "min", kinds.SUM: "add"}  # of any number, two by two
+_NORMS = {
+    kinds.BATCH_NORM,
+    kinds.GROUP_NORM,
+    kinds.INSTANCE_NORM,
+    kinds.LAYER_NORM,
+    kinds.RMS_NORM,
 }
-_OPPOSITE = FloatArithmetic("mul", np.full(1, -1, np.float32))
-_SQUARE = Elementwise(Eltwise("square"))
-# What is done before some, and behind.
-_AROUND: Mapping[Kind, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
-    kinds.REDUCE_MIN: ((_OPPOSITE,), (_OPPOSITE,)),
-    kinds.REDUCE_L1: ((Elementwise(Eltwise("abs")),), ()),
-    kinds.REDUCE_L2: ((_SQUARE,), (Elementwise(Eltwise("sqrt")),)),
-    kinds.REDUCE_SQUARES: ((_SQUARE,), ()),
-}
-
 _NOTHING = np.empty(0)
 
 # Of these oneDNN's are too rough alone: of softplus 8e-6 where it is 1e-30 (float32, x = -68).
@@ -127,10 +118,13 @@ def _of_tensors(
         return _power(dst, srcs, constants)
     if _is_sum(what) or row is kinds.MATMUL:
         return _of_two(what, dst, srcs, constants)
-    if row in _ALGS and len(what.inputs) > 2:
+    if row in _ALGS or row is kinds.MEAN:
         return _of_several(what, graph)
     if row is kinds.LOG_SOFTMAX and graph.opsets.get("", 0) >= row.axis_since:
-        return _log_softmax(dst, srcs[0], int(what.attributes.get("axis", -1)))
+        nodes, less, log = log_of_sums(dst, srcs[0], (int(what.attributes.get("axis", -1)),))
+        return [*nodes, Node(dst, FloatArithmetic("sub"), (less, log))]
+    if row is kinds.LOG_SUM_EXP:
+        return log_sum_exp(what, graph, dst, constants)
     if row is not kinds.CONCAT:
         return None
     return _joined(what, dst, srcs[0], constants)
@@ -195,42 +189,26 @@ def _product(
     return [*_held(stack, srcs[0], constant), Node(dst, FloatMatMul(), reads)]
 
 
-def _log_softmax(dst: str, src: str, axis: int) -> list[Node]:
-    """Return x - max - log(sum(exp(x - max))), which is right where a probability is nearly 0.
-
-    oneDNN's logarithm is off by 58 units of 2^-24; a step of Newton, l + sum · exp(-l) - 1, by 3.
-    """
-    top, less, power, total, rough, below, inverse, ratio, off, log = (
-        f"{dst}: part {at}" for at in range(1, 11)
-    )
-    one, exp = np.ones(1, np.float32), Elementwise(_FUNCTIONS[kinds.EXP.name])
-    return [
-        Node(top, Reduction("max", (axis,)), src),
-        Node(less, FloatArithmetic("sub"), (src, top)),
-        Node(power, exp, less),
-        Node(total, Reduction("sum", (axis,)), power),
-        Node(rough, Elementwise(Eltwise("log")), total),
-        Node(below, FloatArithmetic("mul", -one), rough),
-        Node(inverse, exp, below),
-        Node(ratio, FloatArithmetic("mul"), (total, inverse)),
-        Node(off, FloatArithmetic("sub", one), ratio),
-        Node(log, FloatArithmetic("add"), (rough, off)),
-        Node(dst, FloatArithmetic("sub"), (less, log)),
-    ]
-
-
 def _of_several(what: GraphNode, graph: Graph) -> list[Node]:
-    """Return the largest or least of three tensors and more, each beside that of those before."""
-    pairs = [f"{what.outputs[0]}: of {at}" for at in range(2, len(what.inputs))]
+    """Return what is made of any number of tensors, each beside that of those before."""
+    dst, count = what.outputs[0], len(what.inputs)
+    if graph.tensors[dst].dtype != "float32":
+        return []
+    row, last = (kinds.SUM, f"{dst}: sum") if what.row is kinds.MEAN else (what.row, dst)
     nodes, value = [], what.inputs[0]
-    for name, dst in zip(what.inputs[1:], (*pairs, what.outputs[0]), strict=True):
+    for at, name in enumerate(what.inputs[1:], 2):
         held = {
             at: graph.constants[n] for at, n in enumerate((value, name)) if n in graph.constants
         }
-        step = replace(what, inputs=(value, name), outputs=(dst,))
-        nodes += _of_two(step, dst, [n for n in step.inputs if n not in graph.constants], held)
-        value = dst
-    return nodes if len(nodes) == len(what.inputs) - 1 else []
+        result = last if at == count else f"{dst}: of {at}"
+        step = replace(what, operator=row.name, inputs=(value, name), outputs=(result,))
+        nodes += _of_two(step, result, [n for n in step.inputs if n not in graph.constants], held)
+        value = result
+    if len(nodes) < count - 1:
+        return []
+    if what.row is kinds.MEAN:
+        nodes.append(Node(dst, FloatArithmetic("div", np.full(1, count, np.float32)), value))
+    return nodes or [Node(dst, Reshape(dims_of(dst, graph)), value)]
 
 
 def _power(dst: str, srcs: list[str], constants: Mapping[int, Array]) -> list[Node]:
@@ -261,12 +239,12 @@ def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> tu
         return ()
     if row is kinds.RECIPROCAL:
         return (FloatArithmetic("div", np.ones(1, np.float32), is_first=True),)
-    if row is kinds.RESIZE or row in _REDUCTIONS:
-        of_row = _resized if row is kinds.RESIZE else _reduced
+    if row is kinds.RESIZE or row in REDUCTIONS:
+        of_row = _resized if row is kinds.RESIZE else reduced
         return of_row(what, constants, graph)
     if row.pool:
-        return _pool(what, graph)
-    return _layer_norm(what, graph) if row in _NORMS else _function(what, graph)
+        return pooled(what, graph)
+    return _normalized(what, constants, graph) if row in _NORMS else _function(what, graph)
 
 
 def _bounded(constants: Mapping[int, Array], what: GraphNode) -> tuple[FloatArithmetic, ...]:
@@ -286,7 +264,7 @@ def _function(what: GraphNode, graph: Graph) -> tuple[Any, ...]:
         return (Elementwise(_FUNCTIONS[row.name]),)
     step = None if row.step is None else row.step(what.attributes)
     if isinstance(step, Affine):  # the opposite
-        return (_OPPOSITE,)
+        return (OPPOSITE,)
     if isinstance(step, Eltwise) and step.alg not in _ROUGH:
         return (Elementwise(step),)
     return ()
@@ -309,39 +287,24 @@ def _resized(
     return tuple(Interpolation(*each) for each in taps) if is_right else ()
 
 
-def _reduced(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> tuple[Any, ...]:
-    src, dst = (dims_of(name, graph) for name in (what.inputs[0], what.outputs[0]))
-    if what.input(1) and 1 not in constants:
+def _batch_norm(what: GraphNode, graph: Graph) -> tuple[Any, ...]:
+    """Return a product and a sum with constants of the channels."""
+    weights, rank = norm_weights(what, graph.constants), len(dims_of(what.inputs[0], graph))
+    if weights is None or rank < 2:
         return ()
-    if what.row.pool and is_over_places(what.attributes, constants, src):
-        return _pool(what, graph)
-    told = constants[1].ravel().tolist() if 1 in constants else what.attributes.get("axes") or ()
-    before, behind = _AROUND.get(what.row, ((), ()))
-    if not told and what.attributes.get("noop_with_empty_axes", 0):
-        return () if before or what.row is kinds.REDUCE_LOG_SUM else (Reshape(dst),)
-    reduced = Reduction(_REDUCTIONS[what.row], tuple(told) or tuple(range(len(src))))
-    last = () if what.attributes.get("keepdims", 1) else (Reshape(dst),)
-    return (*before, reduced, *behind, *last)
+    ends = zip(("mul", "add"), weights, strict=True)
+    return tuple(FloatArithmetic(alg, each.reshape(-1, *(1,) * (rank - 2))) for alg, each in ends)
 
 
-def _pool(what: GraphNode, graph: Graph) -> tuple[Any, ...]:
-    src, opset = dims_of(what.inputs[0], graph), graph.opsets.get("", 0)
-    if what.row.over == "windows":
-        pool = window_pool(what, src, opset) if len(src) > 2 else None
-        return () if pool is None else (pool,)
-    if what.row.pool == "max":
-        return (Pool("max"),)
-    # One dimension after the other: sums of few terms lose less in float32.
-    kernels = [
-        (1,) * at + (src[at + 2],) + (1,) * (len(src) - at - 3) for at in range(len(src) - 2)
-    ]
-    means = [Pool("avg_include_padding", kernel) for kernel in kernels[::-1] if max(kernel) > 1]
-    return (*means, Reshape(dims_of(what.outputs[0], graph)))
+def _normalized(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> tuple[Any, ...]:
+    if what.row is kinds.BATCH_NORM:
+        return _batch_norm(what, graph)
+    if what.row in {kinds.GROUP_NORM, kinds.INSTANCE_NORM}:
+        return _group_norm(what, constants, graph)
+    return _layer_norm(what, graph)
 
 
 def _layer_norm(what: GraphNode, graph: Graph) -> tuple[Any, ...]:
-    if what.row in {kinds.GROUP_NORM, kinds.INSTANCE_NORM}:
-        return _group_norm(what, constants_of(what, graph), graph)
     gain = graph.constants.get(what.input(1))
     shift = graph.constants.get(what.input(2))
     src = dims_of(what.inputs[0], graph)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.bias_correction import SourceMeans
 from pyonednn_q.onnx.calibration_options import ROUNDED, CalibrationOptions, Decide
@@ -21,6 +21,7 @@ from pyonednn_q.onnx.dynamic_recurrences import recurrences_worth_codes
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.float_types import Values
 from pyonednn_q.onnx.model import Model
+from pyonednn_q.onnx.open_dims import refusal_of_lengths
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantized_form import (
     QuantizerPlacement,
@@ -140,15 +141,20 @@ class FloatWays:
         """Run the float graph on a batch; return the tensors that become codes on its way."""
         key, known = self._bindings.of(inputs)
         path = key[1]
-        if path not in self._ways:
-            self._add(path, prepared(known()))
-        way = self._ways[path]
-        if (floats := self._models.get(key)) is None:
-            here = way.graph
-            if way.batch is not None:  # of other lengths
-                here = with_norms_as_layers(prepared(known()))
-            floats = self._models.add(key, _observed(here, way.codes), 0)
-        values = {**inputs, **floats.run(inputs)}
+        try:
+            if path not in self._ways:
+                self._add(path, prepared(known()))
+            way = self._ways[path]
+            if (floats := self._models.get(key)) is None:
+                here = way.graph
+                if way.batch is not None:  # of other lengths
+                    here = with_norms_as_layers(prepared(known()))
+                floats = self._models.add(key, _observed(here, way.codes), 0)
+            values = {**inputs, **floats.run(inputs)}
+        except (ShapeError, UnsupportedError) as error:
+            if dims := {name: inputs[name].shape for name in self._bindings.open_inputs}:
+                raise refusal_of_lengths(dims, error) from error
+            raise
         if way.batch is None:
             self._ways[path] = way._replace(batch=(inputs, values))
         if self._options.bias_correction:

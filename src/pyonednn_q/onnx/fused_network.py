@@ -27,7 +27,7 @@ from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode, fused_nodes
 from pyonednn_q.onnx.selection_operations import selection_nodes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
-from pyonednn_q.shown import shortened
+from pyonednn_q.shown import shortened, shown
 
 Array = np.ndarray[Any, Any]
 Tables = dict[str, tuple[str, Lookup]]  # what is looked up: in which tensor, and how
@@ -81,8 +81,9 @@ def as_network(graph: Graph) -> Network:
     Raises
     ------
     UnsupportedError
-        A tensor between nodes whose dims are not known; a node of constants alone.
+        Dims that values decide, naming the node; a node of constants alone.
     """
+    _check_known(graph)
     tables: Tables = {}
     steps = [
         _looked_up(step, step.runs, tables) if isinstance(step.runs, Lookup) else step
@@ -97,6 +98,31 @@ def as_network(graph: Graph) -> Network:
     known = {n: carrier_of(v).dims if n in carried else v.dims for n, v in graph.inputs.items()}
     dims = {name: each for name, each in known.items() if each is not None}
     return Network(list(graph.inputs), steps, outputs, carried, dims)
+
+
+def known_part(graph: Graph) -> tuple[Graph, tuple[FusedNode, ...]]:
+    """Return what of a graph is a network, and the nodes that are left.
+
+    Those are the ones that values give dims, a Loop or a NonZero, and all that reads them.
+
+    Parameters
+    ----------
+    graph : Graph
+        As `with_operations` returns it.
+    """
+    nodes: list[FusedNode] = []
+    left: list[FusedNode] = []
+    computed: set[str] = set()  # by nodes that are left
+    for node in fused_nodes(graph):
+        is_known = bool(node.steps) and computed.isdisjoint(node.reads)
+        (nodes if is_known else left).append(node)
+        computed.update(() if is_known else node.outputs)
+    if not left:
+        return graph, ()
+    wanted = {*graph.outputs, *(name for node in left for name in node.reads)}
+    ends = [name for node in nodes for name in node.outputs if name in wanted]
+    outputs = {name: graph.tensors[name] for name in ends}
+    return replace(graph, nodes=tuple(nodes), outputs=outputs), tuple(left)
 
 
 def call_of(node: FusedNode, graph: Graph) -> Run:
@@ -119,6 +145,20 @@ def call_of(node: FusedNode, graph: Graph) -> Run:
         return tuple(results[name] if name else np.empty(0) for name in node.outputs)
 
     return run
+
+
+def _check_known(graph: Graph) -> None:
+    """Refuse dims that values decide, by the name of the node that reads those."""
+    for node in fused_nodes(graph):
+        for name in filter(None, node.outputs):
+            known = graph.tensors.get(name)
+            if known is None or known.dims is None:
+                what = f"{node.kind} {shown(node.name)}"
+                detail = (
+                    f"values decide the dims of {shown(name)}; call the model, as by Model.run: it "
+                    "compiles what comes before, and runs the rest node by node"
+                )
+                raise UnsupportedError("refused", "making a network", what, detail)
 
 
 def _with_kernel(node: FusedNode, graph: Graph) -> tuple[FusedNode, ...]:

@@ -19,7 +19,7 @@ from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.choices import choice_of
 from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.dynamic_recurrences import with_real_weights
-from pyonednn_q.onnx.float_layers import float_layer
+from pyonednn_q.onnx.float_layers import float_layer, float_norm
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.float_warning import warn_of_floats
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode, with_meanings
@@ -69,7 +69,6 @@ def fuse(
         codes; of a dynamic source on the source itself. narrow: weights of 7 bits, and the node
         says what that costs. allow: as they are. refuse: `Model` raises SaturationError. The logger
         ``pyonednn_q`` counts them in one warning, and warns where no layer at all is INT8.
-
     blocks : {"model", "s8", "f32"}
         What sources of MatMulNBits become, and of MatMul behind a DequantizeLinear of blocks. s8:
         codes by the range of each block; f32: floats; model: s8 at accuracy_level 4, else f32.
@@ -310,10 +309,12 @@ class _Fusion:
                 src, own = node.inputs[:1], (node,)
                 self._put(FusedNode.of(node, operation, src, node.outputs, own), own)
                 return
-        is_on_codes = node.row in kinds.DYNAMIC_RECURRENT
-        own_why = "" if is_on_codes else self._reason(node)
-        why = why_floats(view, node) or self._why.get(id(node)) or own_why
-        self._put(FusedNode.as_it_is(node, why), (node,))
+        fused = float_norm(view, self._layer_chains, node)
+        if isinstance(fused, NoLayer):
+            own_why = "" if node.row in kinds.DYNAMIC_RECURRENT else self._reason(node)
+            why = why_floats(view, node) or self._why.get(id(node)) or own_why
+            fused = FusedNode.as_it_is(node, why)
+        self._put(fused, fused.parts)
 
     def _fold(self) -> None:
         """Replace quantizers of constants by what they give, where somebody reads that.
@@ -366,9 +367,7 @@ class _Fusion:
         makers = {name: node for node in self._nodes.values() for name in node.outputs if name}
         order: list[FusedNode] = []
         done: set[int] = set()
-        todo = [
-            (makers[name], False) for name in reversed(list(self._graph.outputs)) if name in makers
-        ]
+        todo = [(makers[n], False) for n in reversed([*self._graph.outputs]) if n in makers]
         while todo:
             node, is_ready = todo.pop()
             if id(node) in done:

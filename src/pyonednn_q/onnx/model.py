@@ -1,11 +1,11 @@
-"""Model: a fused graph that runs: compiled as a whole, or node by node where that cannot be."""
+"""Model: a fused graph that runs: compiled, and node by node from where that cannot be."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,17 +17,18 @@ from pyonednn_q.onnx.choices import Bindings, Key
 from pyonednn_q.onnx.fused_network import (
     as_network,
     call_of,
+    known_part,
     with_kernels,
     with_operations,
 )
 from pyonednn_q.onnx.fused_node import FusedNode, fused_nodes, is_fused, layer_bytes, report
 from pyonednn_q.onnx.fusion import fuse
-from pyonednn_q.onnx.open_dims import check_bound
+from pyonednn_q.onnx.open_dims import check_bound, refusal_of_lengths
 from pyonednn_q.onnx.passes import passed
 from pyonednn_q.onnx.saturating_layers import warn_of_products
 from pyonednn_q.ops.arrays import as_array, by_name
 from pyonednn_q.ops.shapes import Shapes
-from pyonednn_q.shown import shortened, shown
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.network import Compiled, Network
@@ -37,6 +38,8 @@ PASSES = (with_kernels, with_operations)
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
+Call: TypeAlias = "tuple[FusedNode, Run]"
+Parts: TypeAlias = "tuple[Compiled | None, tuple[Call, ...]]"
 
 
 class Model:
@@ -156,8 +159,9 @@ class Model:
     def run(self, inputs: Mapping[str, Any]) -> Values:
         """Return the outputs of the model by name.
 
-        One call of the compiled `network`, made on the first run. A model that is none (dims of 0,
-        or that only the values say) runs node by node, with the same bits.
+        One call of the compiled `network`, made on the first run. Of a model that is none, because
+        values decide dims, as a Loop does, what comes before is compiled, and the rest runs node by
+        node; all does where a dim is 0. The bits are the same.
 
         Parameters
         ----------
@@ -172,30 +176,32 @@ class Model:
         """
         arrays = self._checked(inputs)
         if self._bindings is not None:
-            model = self._of(*self._bindings.of(arrays))
+            key, known = self._bindings.of(arrays)
             try:
-                return model.run(arrays)
-            except UnsupportedError as error:  # of a node that no user knows
-                name = next(iter(self.graph.symbols or arrays))
-                why = f"lengths that all nodes take; here {shortened(str(error), 300)}"
-                argument = f"inputs[{shown(name)}]"
-                raise ShapeError(argument, str(arrays[name].shape), why) from error
-        if (results := self._compiled_results(arrays)) is not None:
-            return {
-                name: results[name] if name in results else self.graph.constants[name]
-                for name in self.graph.outputs
-            }
-        values: Values = {**self.graph.constants, **arrays}
-        nodes = fused_nodes(self.graph)
-        left = Counter([*(name for node in nodes for name in node.reads), *self.graph.outputs])
-        for node, call in zip(nodes, self.calls, strict=True):
+                return self._of(key, known).run(arrays)
+            except (ShapeError, UnsupportedError) as error:
+                dims = {name: arrays[name].shape for name in self.graph.symbols or arrays}
+                raise refusal_of_lengths(dims, error) from error
+        results = self._compiled_results(arrays)
+        if results is None or self._left:
+            left = self._one_by_one(self.nodes) if results is None else self._left
+            results = {**self.graph.constants, **arrays, **(results or {})}
+            self._run(left, results)
+        return {
+            name: results[name] if name in results else self.graph.constants[name]
+            for name in self.graph.outputs
+        }
+
+    def _run(self, left: tuple[Call, ...], values: Values) -> None:
+        """Run nodes one by one; let go of what none of them reads any more."""
+        reads = Counter([*(name for node, _ in left for name in node.reads), *self.graph.outputs])
+        for node, call in left:
             outputs = call(values)
             values.update((name, each) for name, each in zip(node.outputs, outputs, strict=True))
-            left.subtract(node.reads)
+            reads.subtract(node.reads)
             for name in node.reads:  # memory for those that come
-                if left[name] <= 0 and name not in self.graph.constants:
+                if reads[name] <= 0 and name not in self.graph.constants:
                     values.pop(name, None)
-        return {name: values[name] for name in self.graph.outputs}
 
     def network(self) -> Network:
         """Return the same as a network: compiled for its dims, one call runs all of it.
@@ -208,14 +214,41 @@ class Model:
         ArgumentError
             Lengths of inputs that are open, and no call that bound them.
         UnsupportedError
-            A tensor between nodes whose dims are not known.
+            Values decide the dims of a tensor, as in a Loop: `run` takes such a model, and the text
+            names the node.
         """
         if self._bindings is not None:
             return self.bound().network()
-        return self._network
+        return as_network(self.graph) if self._left else self._network
+
+    def parts(self, inputs: Mapping[str, Array]) -> Parts:
+        """Return what a call on some arrays runs: what is compiled, then nodes, each with its call.
+
+        Parameters
+        ----------
+        inputs : mapping of str to ndarray
+            All inputs, as `run` takes them.
+
+        Returns
+        -------
+        Compiled or None
+            One program; None where nothing is compiled, as where a dim is 0.
+        tuple of (FusedNode, callable)
+            Nodes in order; of a model that is a network none.
+
+        Raises
+        ------
+        ArgumentError
+            Lengths of inputs that are open, and no call that bound them.
+        """
+        if self._bindings is not None:
+            return self.bound().parts(inputs)
+        if not self._is_network(inputs):
+            return None, self._one_by_one(self.nodes)
+        return self._network.program_for(inputs), self._left
 
     def _compiled_results(self, arrays: Values) -> Values | None:
-        """Return results of all of it compiled; None where it is no network."""
+        """Return results of what is compiled of it; None where nothing is."""
         program = self._compiled
         results = None if program is None else program.as_they_lie(arrays.values())
         if results is not None:
@@ -227,12 +260,25 @@ class Model:
         return self._compiled(*arrays.values())
 
     @cached_property
-    def _network(self) -> Network:
-        return as_network(self.graph)
+    def _known(self) -> tuple[Graph, tuple[FusedNode, ...]]:
+        return known_part(self.graph)
 
-    def _is_network(self, arrays: Values) -> bool:
-        """Tell whether all of it compiles for arrays like these."""
-        if self._is_refused:
+    @cached_property
+    def _network(self) -> Network:
+        return as_network(self._known[0])
+
+    @cached_property
+    def _left(self) -> tuple[Call, ...]:
+        """Nodes that run behind what is compiled."""
+        return self._one_by_one(self._known[1])
+
+    def _one_by_one(self, nodes: tuple[FusedNode, ...]) -> tuple[Call, ...]:
+        calls = dict(zip(self.nodes, self.calls, strict=True)) if nodes else {}
+        return tuple((node, calls[node]) for node in nodes)
+
+    def _is_network(self, arrays: Mapping[str, Array]) -> bool:
+        """Tell whether it compiles for such arrays, up to dims that values decide."""
+        if self._is_refused or not self._known[0].nodes:
             return False
         try:
             self._network.program_for(arrays)

@@ -22,6 +22,7 @@ from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
 from pyonednn_q.onnx.half_precision import in_float32
 from pyonednn_q.onnx.model_skeleton import check_model, domain_of, skeleton_of
+from pyonednn_q.onnx.open_dims import check_lengths
 from pyonednn_q.onnx.opset_raising import raised_opset
 from pyonednn_q.onnx.own_functions import is_own_function
 from pyonednn_q.onnx.passes import passed
@@ -220,6 +221,11 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         if not any(name == each.name or name in _symbols(each) for each in open_inputs):
             names = [each.name for each in open_inputs]
             raise ArgumentError("dims", shown(name), f"inputs or symbols of {shown(names)}")
+    inputs = {each.name: _input(each, fixed) for each in open_inputs}
+    told = {name: value.dims for name, value in inputs.items() if name in fixed}
+    shaped = (each for each in open_inputs if each.type.tensor_type.HasField("shape"))
+    symbols = {each.name: _symbols_of(each) for each in shaped if told.get(each.name)}
+    check_lengths(symbols, told, {n: each for n, each in fixed.items() if n not in inputs})
     opsets = {
         ("" if each.domain == "ai.onnx" else each.domain): each.version
         for each in proto.opset_import
@@ -227,7 +233,7 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
     return Graph(
         nodes=tuple(nodes),
         constants=constants,
-        inputs={each.name: _input(each, fixed) for each in open_inputs},
+        inputs=inputs,
         outputs={each.name: Value("", None) for each in source.output},
         opsets=opsets,
         tensors={},
@@ -322,7 +328,7 @@ def _input(proto: Any, fixed: dict[str, Any]) -> Value:  # noqa: ANN401
     if kind != "tensor_type":
         raise refused("tensors do", f"input {shown(proto.name)} that is a {kind}")
     tensor = proto.type.tensor_type
-    argument = f"dims of {shown(proto.name)}"
+    argument = f"dims[{shown(proto.name)}]"
     dtype = TensorReader.dtype(argument, tensor.elem_type).name
     if tensor.HasField("shape") and len(tensor.shape.dim) > MOST_DIMS:
         raise ArgumentError(argument, f"{len(tensor.shape.dim)} dims", f"at most {MOST_DIMS}")
@@ -360,6 +366,11 @@ def _length(dim: Any, fixed: dict[str, Any]) -> int | str:  # noqa: ANN401
     if dim.dim_param in fixed:
         return whole(f"dims[{shown(dim.dim_param)}]", fixed[dim.dim_param], lo=1)
     return "" if dim.dim_param == "?" else str(dim.dim_param)
+
+
+def _symbols_of(proto: Any) -> tuple[int | str, ...]:  # noqa: ANN401 - ValueInfoProto
+    """Return a length or symbol for each dim; one of 0 is open, as one without a name is."""
+    return tuple(_length(each, {}) or "" for each in proto.type.tensor_type.shape.dim)
 
 
 def _symbols(proto: Any) -> set[str]:  # noqa: ANN401 - ValueInfoProto

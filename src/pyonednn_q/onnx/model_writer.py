@@ -12,6 +12,7 @@ from pyonednn_q.argument import instance, path
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.graph.kind import Kind
+from pyonednn_q.onnx.moves_at_branches import with_moves_before_quantizers
 from pyonednn_q.onnx.own_functions import own_function
 from pyonednn_q.onnx.saved_options import KEY, text_of
 from pyonednn_q.onnx.shape_inference import node_proto, value_proto
@@ -72,13 +73,14 @@ def model_bytes(
     except ImportError:
         message = f"models are written by the package onnx: {install('onnx')}"
         raise LibraryError(message) from None
+    more = [name for name in dict.fromkeys(outputs) if name not in graph.outputs]
+    graph = with_moves_before_quantizers(graph, frozenset(more))
     read = {name for node in graph.nodes for name in node.inputs} | set(graph.outputs)
     constants = [
         numpy_helper.from_array(np.asarray(array), name)
         for name, array in graph.constants.items()
         if name in read
     ]
-    more = [name for name in dict.fromkeys(outputs) if name not in graph.outputs]
     proto = helper.make_graph(
         [node_proto(node) for node in graph.nodes],
         "graph",

@@ -21,6 +21,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.change import Change
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.attention_masks import masked_scores
+from pyonednn_q.onnx.float_layers import norm_weights
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.spelled_activations import spelled
@@ -249,20 +250,19 @@ def with_norms_as_layers(graph: Graph) -> Graph:
     edit = GraphEdit(graph)
     for node in graph.nodes:
         dims = graph.tensors[node.inputs[0]].dims if node.inputs[0] in graph.tensors else None
-        known = [graph.constants.get(name) for name in node.inputs[1:]]
-        is_open = dims is None or len(dims) < 3 or any(node.outputs[1:])
+        is_open = dims is None or len(dims) < 3
         if node.row is not kinds.BATCH_NORM or placement.is_in_chain(node) or is_open:
             edit.nodes.append(node)
             continue
-        if any(each is None or each.ndim != 1 for each in known):
+        weights = norm_weights(node, graph.constants)
+        if weights is None:
             edit.nodes.append(node)
             continue
-        scale, shift, mean, var = (np.asarray(each, np.float64) for each in known)
-        gain = scale / np.sqrt(var + np.float64(np.float32(node.attributes.get("epsilon", 1e-5))))
+        gain, shift = weights
         assert dims is not None
-        values = (gain.reshape(-1, *(1,) * (len(dims) - 1)), shift - mean * gain)
+        values = (gain.reshape(-1, *(1,) * (len(dims) - 1)), shift)
         names = [
-            edit.constant(f"{node.outputs[0]}:{part}", value.astype(np.float32))
+            edit.constant(f"{node.outputs[0]}:{part}", value)
             for part, value in zip(("gain", "shift"), values, strict=True)
         ]
         attributes = MappingProxyType({"group": len(gain)})
