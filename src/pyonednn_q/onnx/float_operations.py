@@ -32,6 +32,7 @@ from pyonednn_q.onnx.code_operations import (
     slices_of,
     transposed,
 )
+from pyonednn_q.onnx.decoder_form import cached_nodes
 from pyonednn_q.onnx.float_layers import norm_weights
 from pyonednn_q.onnx.float_reductions import (
     EXPONENTIAL,
@@ -42,7 +43,6 @@ from pyonednn_q.onnx.float_reductions import (
     pooled,
     reduced,
 )
-from pyonednn_q.onnx.decoder_form import cached_nodes
 from pyonednn_q.onnx.recurrences import RECURRENT, recurrent_nodes
 from pyonednn_q.onnx.reference_operators import DOUBTS
 
