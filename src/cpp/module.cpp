@@ -24,4 +24,5 @@ PYBIND11_MODULE(_core, m) {
     pq::register_quantize(m);
     pq::register_cast(m);
     pq::register_groups(m);
+    pq::register_attention(m);
 }

@@ -19,10 +19,11 @@ struct Pass {
         std::size_t item = 1;   // bytes of an element, of which its place is a multiple
     };
 
-    static constexpr std::size_t most_tensors = 4;
+    static constexpr std::size_t most_tensors = 5;
 
     std::vector<Tensor> tensors;                   // dst last
     std::function<void(char* const* tensors)> run; // needs no GIL
+    std::vector<std::size_t> grows = {};           // those that it writes to beside dst
 };
 
 // Of rows without gaps. Throws ShapeError, naming an argument, where that is none or more than

@@ -54,6 +54,12 @@ Program::Program(std::vector<Step> steps, std::size_t arena_bytes, std::vector<T
         scratchpad_bytes_ = std::max(scratchpad_bytes_, step.primitive->scratchpad_bytes());
     }
     check_places();
+    for (const Step& step : steps_) {
+        if (step.pass == nullptr) continue;
+        for (const std::size_t at : step.pass->grows)
+            if (const std::size_t buffer = step.places[at].buffer; buffer > 0)
+                arrays_[buffer - 1].output = true; // it has to be writeable, too
+    }
 }
 
 std::size_t Program::bytes_of(std::size_t buffer) const {
@@ -101,7 +107,8 @@ void Program::check_places() const {
 bool Program::fits(const py::args& inputs) const {
     if (inputs.size() != inputs_) return false;
     for (std::size_t i = 0; i < inputs_; ++i)
-        if (!arrays_[i].fits(PyTuple_GET_ITEM(inputs.ptr(), static_cast<py::ssize_t>(i)), false))
+        if (!arrays_[i].fits(PyTuple_GET_ITEM(inputs.ptr(), static_cast<py::ssize_t>(i)),
+                             arrays_[i].output))
             return false;
     return true;
 }

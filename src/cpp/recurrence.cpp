@@ -15,6 +15,8 @@
 #pragma GCC optimize("fp-contract=fast")
 #endif
 
+#include "power.hpp" // as the lines above say
+
 namespace pq {
 
 namespace {
@@ -38,33 +40,6 @@ struct Of128 {
     using Loose = float PQ_VECTOR(16, aligned(4), may_alias);
 };
 #undef PQ_VECTOR
-
-// Added to a float below 2^22, it leaves the nearest even whole number in the lowest bits.
-constexpr float rounder = 12582912.0f;
-constexpr float per_log2 = 1.44269504f, log2_high = 0.693145752f, log2_low = 1.42860677e-6f;
-constexpr float lowest = -87.0f, highest = 88.0f; // whose powers of e are normal numbers
-
-struct Power {
-    float two_to_n, rest; // e^x = two_to_n · (1 + rest)
-};
-
-// x = n · log(2) + r, |r| <= log(2) / 2: of e^r - 1 the terms up to r^7, the next is below 2^-27.
-PQ_INLINE Power power(float x) {
-    const float from = x < lowest ? lowest : x; // NaN stays NaN
-    const float clamped = from > highest ? highest : from;
-    const float shifted = clamped * per_log2 + rounder;
-    const float n = shifted - rounder;
-    const float r = (clamped - n * log2_high) - n * log2_low;
-    float sum = 1.0f / 5040;
-    sum = sum * r + 1.0f / 720;
-    sum = sum * r + 1.0f / 120;
-    sum = sum * r + 1.0f / 24;
-    sum = sum * r + 1.0f / 6;
-    sum = sum * r + 0.5f;
-    const auto bits = __builtin_bit_cast(std::uint32_t, shifted) -
-                      __builtin_bit_cast(std::uint32_t, rounder) + 127;
-    return {__builtin_bit_cast(float, bits << 23U), sum * r * r + r};
-}
 
 // 1 + e^-x
 PQ_INLINE float of_sigmoid(float x) {

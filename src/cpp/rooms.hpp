@@ -15,5 +15,6 @@ void register_requantize(py::module_& m);
 void register_quantize(py::module_& m);
 void register_cast(py::module_& m);
 void register_groups(py::module_& m);
+void register_attention(py::module_& m);
 
 } // namespace pq

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pyonednn_q.expr import Sum as Sum
     from pyonednn_q.inspection import explain_difference as explain_difference
     from pyonednn_q.inspection import inspect as inspect
+    from pyonednn_q.models.decoder import Decoder as Decoder
     from pyonednn_q.models.loaded_model import load as load
     from pyonednn_q.native import prepare as prepare
     from pyonednn_q.native import threads as threads
@@ -68,6 +69,7 @@ _NAMES = {
     "errors": "ArgumentError Error UnsupportedError",
     "expr": "Affine Binary Chain Clip Eltwise FakeQuantize Leaf PRelu Round Sum",
     "inspection": "explain_difference inspect",
+    "models.decoder": "Decoder",
     "models.loaded_model": "load",
     "native": "prepare threads",
     "onnx": "calibrate",

@@ -185,6 +185,20 @@ def recurrence_pass(
     has_h: bool,
     has_c: bool,
 ) -> Pass: ...
+def attention_pass(
+    rows: Sequence[int],
+    cache: Sequence[int],
+    are_codes: bool,
+    is_packed: bool,
+    strides: Sequence[Sequence[int]],
+    scale: float,
+    cos: NDArray[np.float32],
+    sin: NDArray[np.float32],
+    is_paired: bool,
+) -> Pass: ...
+def attention_bytes(
+    layers: int, heads: int, depth: int, width: int, capacity: int, are_codes: bool
+) -> int: ...
 def rows_pass(count: int, table: NDArray[np.float32]) -> Pass: ...
 def largest_pass(
     dtype: str,

@@ -29,7 +29,7 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.tail import Tail
-from pyonednn_q.bench.trial import Trial
+from pyonednn_q.bench.trial import SATURATES, Trial
 from pyonednn_q.commands import cli
 from pyonednn_q.errors import LibraryError, UnsupportedError
 from pyonednn_q.native import runtime
@@ -92,6 +92,28 @@ def test_rows_say_what_ran_and_how_to_run_it_again() -> None:
     assert setting == ("", 1)
     assert {name for name, _ in limits.peak_gops} == {"f32", "u8s8"}
     assert limits.call_us > 0
+    assert Run.from_json(made.to_json()).rows == made.rows
+
+
+@pytest.mark.usefixtures("small_probe")
+def test_weights_in_groups_are_rows_beside_the_others() -> None:
+    types = "f32,u8s8f32,s8g16,s4g16,s4g24"
+    request = asked("matmul 5x64 64x32", "ip 3x64 32x64", "conv 1x8x5x5 8x8x3x3", dtypes=types)
+    made = measure.measure(request, Progress(request.steps))
+    for first in (0, 5):
+        _, int8, eight, four, refused = made.rows[first : first + 5]
+        assert (eight.impl, four.impl) == ("ours:groups", "ours:groups")
+        assert min(eight.samples_us + four.samples_us) > 0
+        assert (eight.benchdnn, four.benchdnn) == ("", "")
+        assert "--dtype s4g16" in four.ours
+        assert four.nbytes < eight.nbytes
+        assert int8.sqnr_db is not None
+        assert eight.sqnr_db is not None
+        assert four.sqnr_db is not None
+        assert 30 < eight.sqnr_db < 60  # as INT8 above
+        assert 15 < four.sqnr_db < 25  # 4 bits over 16 normal values
+        assert "divides 64" in refused.refused
+    assert all("matmul or an inner product" in row.refused for row in made.rows[12:])
     assert Run.from_json(made.to_json()).rows == made.rows
 
 
@@ -217,7 +239,7 @@ def test_an_instruction_set_has_a_process_of_its_own() -> None:
     assert all("--isa AVX2" in row.ours for row in made.rows)
     assert all(row.benchdnn.startswith("ONEDNN_MAX_CPU_ISA=AVX2 ") for row in made.rows)
     saturates, *others = made.rows[1].notes
-    assert saturates == measure.SATURATES
+    assert saturates == SATURATES
     assert any("without VNNI a matmul runs on gemm" in note for note in others)
 
 

@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.bench.case import Case
+from pyonednn_q.bench.data import Sample
+from pyonednn_q.bench.grouped_trial import GroupedTrial
+from pyonednn_q.bench.peers import ready
+from pyonednn_q.bench.peers.case_layer import layer_of
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.shape import Shape
 from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.group_codes import group_codes
 from support.calls.call import Call
 from support.peers.arithmetic import Arithmetic, onnx
 from support.peers.differences import FOLDED, POINT_LAST, UNEXPLAINED, explained
@@ -101,3 +109,22 @@ def test_what_it_refuses_works_here() -> None:
     ):
         assert why in refusal(PEER, call)
         call.meaning().check(call.run())
+
+
+@pytest.mark.parametrize("dtype", ["s4g16", "s8g32"])
+def test_products_with_weights_in_groups_are_of_the_same_codes(dtype: str) -> None:
+    """What `bench` times beside ours: sources have a range a group there, and a row here."""
+    for problem in ("matmul 5x64 64x32", "ip 3x64 48x64"):
+        case = Case(Shape.parse(problem), Precision.parse(dtype))
+        sample = Sample.of(case.shape, with_residual=False)
+        ours = GroupedTrial.of(case, sample)
+        theirs = ready(PEER, layer_of(PEER, case, sample), 1).result()
+        real_wei = sample.wei if case.shape.kind == "matmul" else sample.wei.T
+        bits = 4 if dtype.startswith("s4") else 8
+        codes, wei_q = group_codes(real_wei, case.precision.group, bits, axis=-1)
+        wei = wei_q.dequantize(codes).astype(float)
+        real = ours.src.astype(float) @ wei + sample.bias
+        # A code is half a step off at most: 1 in 254 of its row's largest.
+        most = np.abs(ours.src).max(1, keepdims=True) / 254 * np.abs(wei).sum(0) + 1e-5
+        assert (np.abs(ours.real_result() - real) < most).all()
+        assert (np.abs(theirs - real) < most).all()

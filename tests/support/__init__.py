@@ -18,6 +18,7 @@ calls, misreadings         calls of operators as values; what one may misunderst
 forms, pooled              layers whose forms mean the same; means with post-ops
 chosen_values              selections of networks beside NumPy, for a child of any level
 group_cases                layers with weights in groups, and what they mean
+attention_steps            an attention on a cache, called token after token
 pools                      pools of every shape that ONNX has, beside onnxruntime and the text
 standard                   every node case of the standard's backend tests, and what became of it
 hostile, changed_json      right calls with something wrong about them, and a judge

@@ -94,9 +94,11 @@ def findings(
 
     Raises
     ------
-    ArgumentError, ShapeError
-        No such suite or problem.
+    ArgumentError, DTypeError, ShapeError
+        No such suite or problem; weights in groups.
     """
+    for each in precisions or ():
+        each.check_primitive()
     suites = [suite.find(word) for word in what or suite.names()]
     precisions = precisions or tuple(map(Precision.parse, TYPES))
     progress = Progress(sum(len(checked.lines) for checked in suites))

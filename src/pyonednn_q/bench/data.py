@@ -87,6 +87,7 @@ def channels(shape: Shape) -> int:
 def quantize(case: Case, sample: Sample) -> TypedSample:
     """Return a sample in the data types of `case`."""
     precision = case.precision
+    precision.check_primitive()
     if not precision.is_int8:
         src, wei = _as(sample.src, precision.src), _as(sample.wei, precision.wei)
         return TypedSample(src, wei, _as(sample.residual, precision.dst), 1.0, np.ones(1))

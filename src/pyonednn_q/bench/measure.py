@@ -9,10 +9,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pyonednn_q import native
-from pyonednn_q.bench import benchdnn, noise, probe
+from pyonednn_q.bench import noise, probe
 from pyonednn_q.bench.bench_run import Run, metadata
 from pyonednn_q.bench.case import Case, Setting, repro
 from pyonednn_q.bench.data import Sample
+from pyonednn_q.bench.grouped_trial import GroupedTrial
 from pyonednn_q.bench.peers.contest import Contest
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.row import Row
@@ -20,7 +21,6 @@ from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import DTypeError, UnsupportedError
 from pyonednn_q.native import runtime
-from pyonednn_q.native.sums import NOT_EXACT
 from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, Timed, interleaved
 from pyonednn_q.primitive.problem import EltwiseProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -38,8 +38,8 @@ __all__ = ["Request", "measure"]
 
 F32 = Precision("f32", "f32", "f32")
 FLUSH_BYTES = 1 << 29
-SATURATES = "may saturate: no VNNI"
-_PASSED = "passed over"
+
+AnyTrial = Trial | GroupedTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,20 +163,22 @@ def _rows(
     sample = Sample.of(line.shape, with_residual=any(case.tail.has_residual for case in cases))
     attempts = [_trial(case, sample, tune=request.tune) for case in cases]
     noises = list(_noises(cases, attempts, sample))
-    trials = [trial for trial in attempts if isinstance(trial, Trial)]
+    trials = [trial for trial in attempts if not isinstance(trial, str)]
     seconds = [trial.seconds for trial in trials]
     timed = iter(interleaved(seconds, request.budget, flush, taken_again=TAKEN_AGAIN))
     for case, trial, sqnr in zip(cases, attempts, noises, strict=True):
-        if isinstance(trial, Trial):
+        if not isinstance(trial, str):
             row = _row(line, setting, trial, next(timed), sqnr)
         else:
             row = _refused(line, setting, case, trial)
         yield replace(row, ours=f"{row.ours} --tune") if request.tune else row
 
 
-def _trial(case: Case, sample: Sample, *, tune: bool = False) -> Trial | str:
+def _trial(case: Case, sample: Sample, *, tune: bool = False) -> AnyTrial | str:
     """Return the trial, or why there is none."""
     try:
+        if case.precision.group:
+            return GroupedTrial.of(case, sample)
         return Trial.of(case, sample, tune=tune)
     except UnsupportedError as error:
         # What follows a semicolon is advice to callers of a function.
@@ -186,12 +188,12 @@ def _trial(case: Case, sample: Sample, *, tune: bool = False) -> Trial | str:
 
 
 def _noises(
-    cases: Sequence[Case], attempts: Sequence[Trial | str], sample: Sample
+    cases: Sequence[Case], attempts: Sequence[AnyTrial | str], sample: Sample
 ) -> Iterator[float | None]:
     """Yield the SQNR of each case against FP32 with the same tail; None for FP32 itself."""
     exact: dict[Tail, NDArray[np.float32] | None] = {}
     for case, trial in zip(cases, attempts, strict=True):
-        if case.precision == F32 or not isinstance(trial, Trial):
+        if case.precision == F32 or isinstance(trial, str):
             yield None
             continue
         if case.tail not in exact:
@@ -201,31 +203,24 @@ def _noises(
 
 
 def _exact(
-    case: Case, attempts: Sequence[Trial | str], sample: Sample
+    case: Case, attempts: Sequence[AnyTrial | str], sample: Sample
 ) -> NDArray[np.float32] | None:
     """Return what FP32 makes of the sample, by the trial that is there already if there is one."""
-    alike = (t for t in attempts if isinstance(t, Trial) and t.case.precision == F32)
+    alike = (t for t in attempts if not isinstance(t, str) and t.case.precision == F32)
     same_tail = next((t for t in alike if t.case.tail == case.tail), None)
     reference = same_tail or _trial(Case(case.shape, F32, case.tail), sample)
-    return reference.real_result() if isinstance(reference, Trial) else None
+    return reference.real_result() if not isinstance(reference, str) else None
 
 
-def _row(line: Line, setting: Setting, trial: Trial, timed: Timed, sqnr: float | None) -> Row:
-    way = trial.way
-    notes = tuple(note for note in way.notes if NOT_EXACT not in note)
-    if way.tuning:
-        notes = (*(note for note in notes if _PASSED not in note), way.tuning)
+def _row(line: Line, setting: Setting, trial: AnyTrial, timed: Timed, sqnr: float | None) -> Row:
     return replace(
         _refused(line, setting, trial.case, ""),
-        impl=way.prepared.impl,
-        attributes=way.plan.attr.text(),
-        notes=(SATURATES, *notes) if trial.saturates else notes,
         calls=timed.calls,
         samples_us=timed.samples_us,
         taken_again=timed.taken_again,
         disturbed=timed.disturbed,
         sqnr_db=sqnr,
-        benchdnn=benchdnn.command(replace(trial.case, shape=trial.shape), setting, way.plan),
+        **trial.told(setting),
     )
 
 

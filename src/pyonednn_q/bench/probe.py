@@ -43,7 +43,7 @@ PEAK_PROBLEMS = (
 SIZES_BYTES = (1 << 21, 1 << 24, 1 << 27)
 _EMPTY = "matmul 1x16 16x16"
 _PROBE_S = 0.06
-_F32 = Precision("f32", "f32", "f32")
+_F32, INT8 = Precision("f32", "f32", "f32"), Precision("u8", "s8", "u8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,8 @@ class Limits:
 
 def multiplied(precision: Precision) -> str:
     """Return the two types that are multiplied, which is what decides the peak."""
+    if precision.group:  # of our kernel, by the same instruction
+        return INT8.src + INT8.wei
     return precision.src if precision.src == precision.wei else precision.src + precision.wei
 
 
@@ -153,7 +155,8 @@ def _peaks(precisions: Iterable[Precision], tick: Callable[[], object]) -> dict[
         name = multiplied(precision)
         if name not in peaks:
             # Its own type as dst, so that results do not take more memory than sources.
-            gops = _peak(Precision(precision.src, precision.wei, precision.src))
+            own = Precision(precision.src, precision.wei, precision.src)
+            gops = _peak(INT8 if precision.group else own)
             peaks |= {name: gops} if gops else {}
         tick()
     return peaks

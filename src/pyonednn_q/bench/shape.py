@@ -198,6 +198,7 @@ class Shape:
             Layout in memory of src and dst of convolutions; matrices are row-major.
         """
         instance("precision", precision, Precision)
+        precision.check_primitive()
         return self._problem(precision.src, precision.wei, precision.dst, layout)
 
     def _problem(self, src: str, wei: str, dst: str, layout: Layout) -> DenseProblem:

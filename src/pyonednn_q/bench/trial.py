@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pyonednn_q import dtypes, native
 from pyonednn_q.acc.pairs import pair_overflow
+from pyonednn_q.bench import benchdnn
 from pyonednn_q.bench.data import Sample, channels, quantize
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.compose.benchdnn_options import DRIVERS
@@ -24,7 +25,7 @@ from pyonednn_q.qparams import QParams, along
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyonednn_q.bench.case import Case
+    from pyonednn_q.bench.case import Case, Setting
     from pyonednn_q.bench.tail import Ending
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.expr.steps import Chain
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["Trial", "Way", "way"]
 
 Array = np.ndarray[Any, Any]
+
+SATURATES = "may saturate: no VNNI"
+_PASSED = "passed over"
 
 _OPERATORS: dict[str, Any] = {"conv": Conv, "deconv": Deconv, "ip": InnerProduct, "matmul": MatMul}
 
@@ -238,10 +242,28 @@ class Trial:
         """Return seconds per call, of a loop in C++ over that many."""
         return self.way.prepared.time_calls(*self.arrays, calls=calls)
 
+    def call(self) -> Array:
+        """Run once, as the primitive is called."""
+        *inputs, dst = self.arrays
+        return self.way.prepared(*inputs, out=dst)
+
+    def told(self, setting: Setting) -> dict[str, Any]:
+        """Return what a row says of it: columns by name."""
+        way = self.way
+        notes = tuple(note for note in way.notes if NOT_EXACT not in note)
+        if way.tuning:
+            notes = (*(note for note in notes if _PASSED not in note), way.tuning)
+        case = replace(self.case, shape=self.shape)
+        return {
+            "impl": way.prepared.impl,
+            "attributes": way.plan.attr.text(),
+            "notes": (SATURATES, *notes) if self.saturates else notes,
+            "benchdnn": benchdnn.command(case, setting, way.plan),
+        }
+
     def result(self) -> Array:
         """Run once and return what is stored, in the dims of the case; a view of the last array."""
-        *inputs, dst = self.arrays
-        stored = self.way.form.outward(self.way.prepared(*inputs, out=dst))
+        stored = self.way.form.outward(self.call())
         return stored.reshape(self.case.shape.dst)
 
     def real_result(self) -> NDArray[np.float32]:

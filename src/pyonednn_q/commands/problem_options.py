@@ -73,7 +73,8 @@ OPTIONS = (
     ),
     _WHAT(
         "--dtype",
-        help="types of src, weights and dst: f32, bf16, f16, u8s8u8, u8s8f32, s8s8s8, ... "
+        help="types of src, weights and dst: f32, bf16, f16, u8s8u8, u8s8f32, s8s8s8, ...; or "
+        "weights in groups on float32 rows: s4g128, s8g32, u4g128 "
         "(default: f32,u8s8u8, and s8s8s8 of check; f32 joins where only integer types are named)",
         how={"type": listed(Precision.parse), **_LIST},
     ),

@@ -376,6 +376,15 @@ DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "recurrence", rules.recurre
 # Ours: no other runtime has one.
 DYNAMIC_GRU = theirs("DynamicQuantizeGRU", "GRU", "recurrence", rules.recurrence, "pyonednn_q")
 DYNAMIC_RECURRENT = (DYNAMIC_LSTM, DYNAMIC_GRU)
+# onnxruntime has it in ONNX's domain, where ONNX has none.
+SIMPLE_NORM = theirs("SimplifiedLayerNormalization", "", "", rules.norm_from_axis)
+SKIP_NORM, SKIP_SIMPLE_NORM = (
+    theirs(f"{name}LayerNormalization", "", "", rules.sum_and_norm)
+    for name in ("Skip", "SkipSimplified")
+)
+THEIR_ROTARY = theirs("RotaryEmbedding", "", "", rules.same)
+GROUP_QUERY = theirs("GroupQueryAttention", "", "", rules.attention_of_groups)
+CACHED_ATTENTION = theirs("CachedAttention", "", "", rules.attention_of_groups, "pyonednn_q")
 MATMUL_BITS = theirs("MatMulNBits", "MatMul", "blocks", rules.block_product)
 FAKE_QUANTIZE = theirs("FakeQuantize", "", "fake_quantize", rules.same, "org.openvinotoolkit")
 

@@ -6,6 +6,7 @@ primitives. `pyonednn_q.calibrate` makes one of float operators.
 
 from __future__ import annotations
 
+from pyonednn_q.network.cached_attention import CachedAttention, CacheShape, KeyValueCache
 from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.network.conditions import Compare, NumberCast
 from pyonednn_q.network.floats import (
@@ -32,6 +33,8 @@ from pyonednn_q.network.sequence import sequential
 from pyonednn_q.network.window_pools import Pool
 
 __all__ = [
+    "CacheShape",
+    "CachedAttention",
     "CodeMatMul",
     "Compare",
     "Compiled",
@@ -43,6 +46,7 @@ __all__ = [
     "FloatMatMul",
     "Interpolation",
     "IsNaN",
+    "KeyValueCache",
     "LayerNorm",
     "Lookup",
     "Network",

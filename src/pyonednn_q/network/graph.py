@@ -14,6 +14,7 @@ from pyonednn_q.compose.stages import RESIDUAL, SRC
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.graph.graph import Value
 from pyonednn_q.native.arrays import memory_order
+from pyonednn_q.network.cached_attention import CachedAttention
 from pyonednn_q.network.carrier import spec_of_array
 from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.network.conditions import Compare, NumberCast
@@ -50,12 +51,12 @@ _NONE: Mapping[str, Value] = MappingProxyType({})
 OPERATIONS = (
     Pool, Reshape, Concat, Quantize, Dequantize, Convert, Lookup, Transpose, Slice, Repeat,
     CodeMatMul, Softmax, LayerNorm, FloatArithmetic, Elementwise, FloatMatMul, Pick, TableRows,
-    Where, IsNaN, NumberCast, Compare, Reduction, Interpolation, Recurrence,
+    Where, IsNaN, NumberCast, Compare, Reduction, Interpolation, Recurrence, CachedAttention,
     PythonCall,
 )  # fmt: skip
 _OF_SEVERAL = (
     Concat, Lookup, CodeMatMul, FloatArithmetic, FloatMatMul, Where, Compare, Recurrence,
-    PythonCall,
+    CachedAttention, PythonCall,
 )  # fmt: skip
 
 

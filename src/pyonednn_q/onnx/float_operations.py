@@ -32,6 +32,7 @@ from pyonednn_q.onnx.code_operations import (
     slices_of,
     transposed,
 )
+from pyonednn_q.onnx.decoder_form import cached_nodes
 from pyonednn_q.onnx.float_layers import norm_weights
 from pyonednn_q.onnx.float_reductions import (
     EXPONENTIAL,
@@ -85,6 +86,8 @@ def float_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[Node
     """
     if what.row in RECURRENT:
         return recurrent_nodes(what, graph, computed)
+    if what.row is kinds.CACHED_ATTENTION:
+        return cached_nodes(what, graph)
     if what.domain or not what.inputs or not (what.inputs[0] in computed or _is_even(what)):
         return []
     dst, (*srcs,) = what.outputs[0], computed

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Chain
+from pyonednn_q.graph import kinds
 from pyonednn_q.graph.frozen import Restored, reduced
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.graph.kind import Kind
@@ -194,6 +195,8 @@ class FusedNode(GraphNode):
         if self.runs is None:
             if self.is_compiled and self.row.form == "recurrence":
                 return f"INT8 {self.row.means.lower()}"
+            if self.row is kinds.CACHED_ATTENTION and self.attributes["cache"] == "s8":
+                return "INT8 attention"
             return "floats" if self.is_compiled else "reference"
         if isinstance(self.runs, CodeOperation):
             if self.runs.row.is_quantizer:

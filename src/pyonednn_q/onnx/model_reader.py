@@ -21,6 +21,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
 from pyonednn_q.onnx.half_precision import in_float32
+from pyonednn_q.onnx.model_skeleton import check_model, domain_of, skeleton_of
 from pyonednn_q.onnx.open_dims import check_lengths
 from pyonednn_q.onnx.opset_raising import raised_opset
 from pyonednn_q.onnx.own_functions import is_own_function
@@ -35,6 +36,7 @@ from pyonednn_q.onnx.subgraphs import (
     with_names_apart,
 )
 from pyonednn_q.onnx.tensor_reader import MOST_DIMS, TensorReader, refused
+from pyonednn_q.onnx.their_operators import with_operators_of_onnx
 from pyonednn_q.onnx.wire import count_fields, fields_of
 from pyonednn_q.onnx.written_out import with_parts_written_out
 from pyonednn_q.shown import install, shortened, shown
@@ -42,7 +44,15 @@ from pyonednn_q.shown import install, shortened, shown
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
-PASSES = (with_names_apart, raised_opset, with_tensors, in_float32, with_parts_written_out)
+PASSES = (
+    with_names_apart,
+    raised_opset,
+    with_tensors,
+    in_float32,
+    with_operators_of_onnx,
+    with_parts_written_out,
+)
+_AS_IT_IS = PASSES[:-1]  # of who writes attentions otherwise
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -53,7 +63,6 @@ _OF_TORCH = {
     ("torch.nn.modules.module", "Module"),
     ("torch.export.exported_program", "ExportedProgram"),
 }
-_SMALL = 1 << 12  # bytes of constants that decide over shapes, which the checker sees
 
 
 def load(
@@ -106,7 +115,7 @@ def load(
     y = Relu(x) float32[2, 4]
     """
     limits = {"max_bytes": max_bytes, "max_nodes": max_nodes, "max_elements": max_elements}
-    known = {name: whole(name, value, lo=1, hi=1 << 40) for name, value in limits.items()}
+    known: dict[str, Any] = {n: whole(n, each, lo=1, hi=1 << 40) for n, each in limits.items()}
     return load_with_options(model, dims, **known)[0]
 
 
@@ -117,13 +126,23 @@ def load_with_options(
     max_bytes: int = 1 << 31,
     max_nodes: int = 100_000,
     max_elements: int = 1 << 28,
+    keeps_attentions: bool = False,
 ) -> tuple[Graph, dict[str, Any]]:
-    """Return what `load` does, and the options of `fuse` that are stored with the model."""
+    """Return what `load` does, and the options of `fuse` that are stored with the model.
+
+    Parameters
+    ----------
+    model, dims, max_bytes, max_nodes, max_elements
+        What `load` takes.
+    keeps_attentions : bool
+        Whether an Attention stays one node, as `decoder_form` wants them.
+    """
     fixed = named("dims", dims, object)
     proto, directory = _parsed(model, max_bytes, max_nodes)
     reader = TensorReader(ExternalData(directory, max_bytes), max_elements)
     try:
         graph = _graph(proto, reader, fixed, max_nodes)
+        graph = passed(graph, _AS_IT_IS if keeps_attentions else PASSES)
     except UnicodeDecodeError:
         raise ArgumentError("model", "names that are not UTF-8", "an ONNX model") from None
     for name, info in graph.tensors.items():
@@ -193,7 +212,7 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
     if not all(map(is_own_function, proto.functions)):
         proto = _inlined(proto, max_nodes)
     nodes = _nodes(proto.graph.node, reader, constants)
-    _check(proto)
+    check_model(proto)
     for kind, values in (("inputs", source.input), ("outputs", source.output)):
         if len({each.name for each in values}) < len(values):
             raise ArgumentError("model", f"{kind} of one name", f"{kind} of different names")
@@ -211,7 +230,7 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         ("" if each.domain == "ai.onnx" else each.domain): each.version
         for each in proto.opset_import
     }
-    graph = Graph(
+    return Graph(
         nodes=tuple(nodes),
         constants=constants,
         inputs=inputs,
@@ -219,7 +238,6 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         opsets=opsets,
         tensors={},
     )
-    return passed(graph, PASSES)
 
 
 def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:
@@ -227,7 +245,7 @@ def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:
     from onnx import inliner
 
     check_inlined(proto, max_nodes)
-    skeleton = _skeleton(proto)
+    skeleton = skeleton_of(proto)
     skeleton.functions.extend(each for each in proto.functions if not is_own_function(each))
     try:
         return inliner.inline_local_functions(skeleton)
@@ -251,7 +269,7 @@ def _nodes(
 
 
 def _node(proto: NodeProto, reader: TensorReader) -> GraphNode:
-    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    domain = domain_of(proto)
     kind = f"{domain}.{proto.op_type}" if domain else proto.op_type
     attributes: dict[str, Any] = {}
     argument = f"node {shown(proto.name)}, {shown(kind)}"
@@ -303,44 +321,6 @@ def _constant(node: GraphNode) -> Array:
     assert isinstance(array, np.ndarray)
     array.flags.writeable = False
     return array
-
-
-def _check(proto: ModelProto) -> None:
-    """Let onnx check the model without its large constants, of which it would ask for nothing."""
-    import onnx.checker
-
-    try:
-        onnx.checker.check_model(_skeleton(proto))
-    except Exception as error:  # of onnx, whatever it is
-        raise ArgumentError("model", shortened(str(error), 200), "a valid ONNX model") from None
-
-
-def _skeleton(proto: ModelProto) -> ModelProto:
-    """Return a model whose large constants are inputs."""
-    import onnx
-
-    source = proto.graph
-    skeleton = onnx.ModelProto(ir_version=proto.ir_version)
-    skeleton.opset_import.extend(proto.opset_import)
-    graph = skeleton.graph
-    graph.name = source.name
-    graph.node.extend(source.node)
-    graph.input.extend(source.input)
-    graph.output.extend(source.output)
-    for each in graph.output:
-        if each.type.WhichOneof("value") == "tensor_type":
-            each.type.tensor_type.shape.SetInParent()  # which is inferred, whether there is one
-    known = {each.name for each in source.input}
-    for each in source.initializer:
-        if each.ByteSize() <= _SMALL and each.data_location != onnx.TensorProto.EXTERNAL:
-            graph.initializer.append(each)
-        elif each.name not in known:
-            known.add(each.name)
-            info = onnx.helper.make_tensor_value_info(each.name, each.data_type, each.dims)
-            graph.input.append(info)
-        else:  # twice, or an input of models of version 3
-            continue
-    return skeleton
 
 
 def _input(proto: Any, fixed: dict[str, Any]) -> Value:  # noqa: ANN401

@@ -14,6 +14,7 @@ from pyonednn_q.errors import Error, LibraryError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.elementwise_call import elementwise_call
+from pyonednn_q.onnx.group_attention import group_attention
 from pyonednn_q.onnx.gru_of_codes import recurrence_of_codes
 from pyonednn_q.onnx.loops import looped
 from pyonednn_q.onnx.reference_operators import DOUBTS
@@ -67,6 +68,8 @@ def reference_call(
         return looped(node, _run_of(operator, body.nodes, read, body, opsets))
     if node.row in kinds.DYNAMIC_RECURRENT:
         return _of_codes(node)
+    if node.row is kinds.GROUP_QUERY:
+        return group_attention(node)
     if node.row is kinds.LOG and (own := elementwise_call(node)) is not None:
         return own  # the same function of NumPy, and nothing around it
     if find_spec("onnx") is None:

@@ -10,6 +10,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.bench.data import Sample, channels, quantize
 from pyonednn_q.bench.peers.peer_layer import PeerError, PeerLayer, Residual
 from pyonednn_q.bench.tail import residual_scale
+from pyonednn_q.quantize.group_codes import group_codes
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.case import Case
@@ -28,6 +29,8 @@ def layer_of(peer: str, case: Case, sample: Sample) -> PeerLayer:
         A tail or a type that peers are not asked for.
     """
     words, shape, precision = _words(case), case.shape, case.precision
+    if precision.group:
+        return _grouped(peer, case, sample)
     if words not in _TAILS:
         raise PeerError(peer, f"is not asked for the tail {case.tail.name}")
     if not precision.is_int8 and precision.name != "f32":
@@ -60,6 +63,29 @@ def layer_of(peer: str, case: Case, sample: Sample) -> PeerLayer:
         residual=residual,
         channels_last=case.layout == "channels_last",
         constant_wei=not shape.has_two_sources,
+    )
+
+
+def _grouped(peer: str, case: Case, sample: Sample) -> PeerLayer:
+    """Return a product with weights in groups: the codes and scales of ours, as (K, N)."""
+    shape, precision = case.shape, case.precision
+    if shape.kind not in {"matmul", "ip"} or shape.has_two_sources or case.tail.words:
+        raise PeerError(peer, "is asked for plain products with weights in groups")
+    if not precision.wei.startswith("s"):
+        raise PeerError(peer, "is asked for groups without zero points")
+    wei = sample.wei.reshape(sample.wei.shape[-2:]) if shape.kind == "matmul" else None
+    if wei is None:
+        wei = sample.wei.reshape(shape.wei[0], -1).T
+    bits = dtypes.bits(precision.wei)
+    codes, wei_q = group_codes(wei, precision.group, bits, axis=-1)
+    return PeerLayer(
+        "matmul",
+        sample.src.reshape(-1, len(codes)),
+        codes,
+        sample.bias,
+        wei_scale=np.asarray(wei_q.scale, np.float32),
+        group=precision.group,
+        bits=bits,
     )
 
 

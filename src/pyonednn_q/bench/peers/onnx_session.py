@@ -24,6 +24,7 @@ Array = np.ndarray[Any, Any]
 
 _NAME = "onnxruntime"
 _MICROSOFT = "com.microsoft"
+_OF_CODES = 4  # accuracy level of sources of 8 bits
 _TYPES = {("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8")}
 
 
@@ -52,14 +53,34 @@ def ready(layer: PeerLayer, threads: int) -> PeerRun:
     PeerError
         There is no kernel for it.
     """
-    layer.check_types(_NAME)
+    layer.check_types(_NAME, takes_groups=True)
     graph = _PeerGraph()
-    if layer.is_int8:
+    if layer.group:
+        last = _blocks(layer, graph)
+    elif layer.is_int8:
         _check_int8(layer)
         last = _integers(layer, graph)
     else:
         last = _floats(layer, graph)
     return _bound(layer, graph, threads, dst_last=last)
+
+
+def _blocks(layer: PeerLayer, graph: _PeerGraph) -> bool:
+    """Add a MatMulNBits, whose source becomes codes of 8 bits as ours does."""
+    inner, columns = layer.wei.shape
+    half = 1 << (layer.bits - 1)
+    codes = (layer.wei.T.astype(np.int16) + half).astype(np.uint8)
+    if layer.bits < 8:
+        codes = codes[:, ::2] | codes[:, 1::2] << layer.bits
+    packed = codes.reshape(columns, inner // layer.group, -1)
+    graph.fed["src"] = np.ascontiguousarray(layer.src)
+    inputs = ["src", graph.constant("wei", packed)]
+    inputs.append(graph.constant("scales", np.ascontiguousarray(np.transpose(layer.wei_scale))))
+    if layer.bias is not None:
+        inputs += ["", "", graph.constant("bias", layer.bias)]
+    told = {"K": inner, "N": columns, "bits": layer.bits, "block_size": layer.group}
+    graph.add("MatMulNBits", inputs, _MICROSOFT, accuracy_level=_OF_CODES, **told)
+    return False
 
 
 def _check_int8(layer: PeerLayer) -> None:

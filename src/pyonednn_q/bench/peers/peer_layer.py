@@ -85,6 +85,11 @@ class PeerLayer:
         How src and dst of (de)convolutions lie in memory.
     constant_wei : bool
         The weights are known before the call.
+    group : int
+        How many weights of a column share a scale: then src is float32, weights are codes (K, N) of
+        `bits`, and `wei_scale` (K / group, N). 0: none.
+    bits : int
+        Width of such codes, in a byte each.
     """
 
     kind: str
@@ -107,6 +112,8 @@ class PeerLayer:
     residual: Residual | None = None
     channels_last: bool = True
     constant_wei: bool = True
+    group: int = 0
+    bits: int = 8
 
     @property
     def is_int8(self) -> bool:
@@ -136,13 +143,15 @@ class PeerLayer:
             return self.bias
         return np.asarray((self.bias * (self.src_scale * self.wei_scale)).astype(np.float32))
 
-    def check_types(self, peer: str) -> None:
-        """Refuse what is neither FP32 nor INT8: peers are compared in these.
+    def check_types(self, peer: str, *, takes_groups: bool = False) -> None:
+        """Refuse what is neither FP32 nor INT8: peers are compared in these, and some in groups.
 
         Raises
         ------
         PeerError
         """
+        if self.group and not takes_groups:
+            raise PeerError(peer, "is not asked for weights in groups")
         if self.src.dtype.name not in {"float32", "uint8", "int8"}:
             raise PeerError(peer, "is compared in f32 and INT8 only")
 

@@ -28,9 +28,10 @@ def ready(layer: PeerLayer, threads: int) -> PeerRun:
     PeerError
         There is no operator for it.
     """
-    layer.check_types(_NAME)
+    layer.check_types(_NAME, takes_groups=True)
     torch.set_num_threads(threads)
-    compute = (_integers if layer.is_int8 else _floats)(layer)
+    of_kind = _groups if layer.group else _integers if layer.is_int8 else _floats
+    compute = of_kind(layer)
 
     def run() -> Any:  # noqa: ANN401 - a tensor
         with torch.inference_mode():
@@ -64,6 +65,22 @@ def _integers(layer: PeerLayer) -> Callable[[], Any]:
     scales = torch.from_numpy(np.broadcast_to(layer.wei_scale, _channels(layer)).astype(np.float32))
     points = torch.zeros(len(scales), dtype=torch.int64)
     return (_conv if layer.is_windowed else _linear)(layer, scales, points)
+
+
+def _groups(layer: PeerLayer) -> Callable[[], Any]:
+    """Multiply floats with weights of 4 bits in groups, which stay floats in the kernel."""
+    if layer.bits != 4:
+        raise PeerError(_NAME, "has no product with weights of 8 bits in groups")
+    half = 1 << (layer.bits - 1)
+    codes = _tensor(layer.wei.T.astype(np.int32) + half)
+    packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 1)  # noqa: SLF001
+    scales = np.asarray(layer.wei_scale, np.float32)
+    both = _tensor(np.stack([scales, np.zeros_like(scales)], -1))
+    x, bias = _tensor(layer.src), _tensor(layer.bias_real())
+    product = torch.ops.aten._weight_int4pack_mm_for_cpu  # noqa: SLF001
+    if bias is None:
+        return lambda: product(x, packed, layer.group, both)
+    return lambda: product(x, packed, layer.group, both).add_(bias)
 
 
 def _channels(layer: PeerLayer) -> tuple[int]:

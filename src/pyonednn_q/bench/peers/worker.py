@@ -81,19 +81,16 @@ class Worker:
 
 
 def _ours(case: Case, threads: int) -> dict[str, Seconds]:
+    from pyonednn_q.bench.grouped_trial import GroupedTrial
     from pyonednn_q.bench.trial import Trial
     from pyonednn_q.native import runtime
 
     runtime.set_num_threads(threads)
     sample = Sample.of(case.shape, with_residual=case.tail.has_residual)
+    if case.precision.group:
+        return {CALL: GroupedTrial.of(case, sample).seconds}
     trial = Trial.of(case, sample)
-    *inputs, dst = trial.arrays
-    prepared = trial.way.prepared
-
-    def run() -> Array:
-        return prepared(*inputs, out=dst)
-
-    return {CALL: looped(run), _LOOP: trial.seconds}
+    return {CALL: looped(trial.call), _LOOP: trial.seconds}
 
 
 def serve(name: str) -> None:

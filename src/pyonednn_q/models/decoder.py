@@ -1,0 +1,189 @@
+"""Decoder: a language model as exporters write it, called token after token.
+
+Its programs are made once: of one token, and of 2, 4, 8, ... tokens, of which a prompt is put
+together. They share their layers, and write keys and values into a cache that stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.argument import whole
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.graph.graph import Graph
+from pyonednn_q.network import KeyValueCache
+from pyonednn_q.onnx.decoder_form import CACHE, decoder_form
+from pyonednn_q.onnx.fusion import fuse
+from pyonednn_q.onnx.model import Model
+from pyonednn_q.onnx.model_reader import load_with_options
+from pyonednn_q.onnx.open_dims import bound
+from pyonednn_q.onnx.shared_layers import with_layers_of
+from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.shown import shown
+
+__all__ = ["Decoder"]
+
+Array = np.ndarray[Any, Any]
+
+_TOKENS, _PLACES = "input_ids", "position_ids"
+_MOST = 128  # tokens of one program
+
+
+class Decoder:
+    """A decoder of ONNX with a cache of keys and values, which a call adds its tokens to.
+
+    Parameters
+    ----------
+    model : path, bytes, ModelProto or Graph
+        A decoder as onnxruntime-genai exports it: GroupQueryAttention with keys and values of
+        before as inputs, and those of all tokens as outputs; products in MatMul or MatMulNBits. Or
+        causal Attention of opset 23 in its place, without a mask, and not of a Graph.
+    capacity : int
+        The most tokens of a sequence; it becomes a multiple of 16.
+    batch : int
+        How many sequences run together, each with as many tokens.
+    cache : {"s8", "f32"}
+        What the cache holds: codes with a scale for each token and head, in little more than a
+        quarter of the memory, or floats. `predict.attention_rows` says what attention on either is,
+        bit for bit.
+    **options : optional
+        Options of `onnx.fuse`: ``blocks="s8"``.
+
+    Attributes
+    ----------
+    cache : KeyValueCache
+        The one that calls add tokens to; another of the same shape may take its place.
+
+    Raises
+    ------
+    ArgumentError, UnsupportedError
+        What is no such decoder, by the name of the node.
+
+    Notes
+    -----
+    One call at a time. A call that fails leaves the cache as long as it was.
+    """
+
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401 - see above
+        *,
+        capacity: int,
+        batch: int = 1,
+        cache: str = "s8",
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        graph, stored = (model, {}) if isinstance(model, Graph) else _read(model)
+        self._options: dict[str, Any] = {**stored, **options}
+        self._batch = whole("batch", batch, lo=1)
+        self._graph, shape = decoder_form(graph, batch=batch, capacity=capacity, dtype=cache)
+        unknown = self._graph.inputs.keys() - {_TOKENS, _PLACES, CACHE}
+        if unknown or _TOKENS not in self._graph.inputs or len(self._graph.outputs) != 1:
+            got = f"inputs {shown(sorted(self._graph.inputs))}"
+            wanted = f"{_TOKENS}, {_PLACES} or none, and logits as the only other output"
+            raise ArgumentError("model", got, wanted)
+        self.cache = KeyValueCache(shape)
+        self._models: dict[int, Model] = {}
+
+    def __call__(self, tokens: Any) -> Array:  # noqa: ANN401 - see as_array
+        """Return the logits of tokens behind those that the cache holds, and add them to it.
+
+        Parameters
+        ----------
+        tokens : (batch, count) array_like of int64
+            A prompt, or a token of each sequence.
+
+        Returns
+        -------
+        (batch, count, words) ndarray of float32
+            For each token what the model says of the next one.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the argument; a cache that has no room for them.
+        """
+        ids = as_array("tokens", tokens)
+        if ids.dtype != np.int64:
+            raise DTypeError("tokens", str(ids.dtype), "int64")
+        if ids.ndim != 2 or len(ids) != self._batch or not ids.size:
+            raise ShapeError("tokens", str(ids.shape), f"({self._batch}, count)")
+        self.cache.check_room(ids.shape[1])
+        begin, before = 0, self.cache.length
+        results = []
+        try:
+            for count in _parts(ids.shape[1]):
+                results.append(self._step(ids[:, begin : begin + count]))
+                self.cache.append(count)
+                begin += count
+        except BaseException:
+            self.cache.truncate(before)
+            raise
+        return results[0] if len(results) == 1 else np.concatenate(results, 1)
+
+    def generate(self, prompt: Any, count: int) -> Iterator[Array]:  # noqa: ANN401
+        """Yield tokens (batch,) of int64, each the likeliest behind those before.
+
+        Parameters
+        ----------
+        prompt : (batch, tokens) array_like of int64
+            What comes first, behind what the cache holds.
+        count : int
+            How many tokens.
+        """
+        tokens = as_array("prompt", prompt)
+        for _ in range(whole("count", count, lo=0)):
+            best = self(tokens)[:, -1].argmax(1)
+            yield best
+            tokens = best[:, None]
+
+    def reset(self) -> None:
+        """Forget all tokens."""
+        self.cache.truncate(0)
+
+    def model(self, count: int) -> Model:
+        """Return what runs calls of so many tokens, made once.
+
+        Parameters
+        ----------
+        count : int
+            1, 2, 4, ..., 128.
+        """
+        if count not in self._models:
+            dims = dict.fromkeys(self._graph.symbols, (self._batch, count))
+            graph = fuse(bound(self._graph, dims), **self._options)
+            if self._models:
+                graph = with_layers_of(graph, next(iter(self._models.values())).graph)
+            self._models[count] = Model(graph)
+        return self._models[count]
+
+    def report(self) -> str:
+        """Return a table, a line for each node of a step of one token: how it runs, and why so."""
+        return self.model(1).report()
+
+    def _step(self, ids: Array) -> Array:
+        count = ids.shape[1]
+        inputs: dict[str, Array] = {_TOKENS: np.ascontiguousarray(ids), CACHE: self.cache.memory}
+        if _PLACES in self._graph.inputs:
+            places = np.arange(self.cache.length, self.cache.length + count)
+            inputs[_PLACES] = np.repeat(places[None], self._batch, 0)
+        (logits,) = self.model(count).run(inputs).values()
+        return logits
+
+    def __repr__(self) -> str:
+        return f"<Decoder of {self.cache!r}>"
+
+
+def _read(model: Any) -> tuple[Graph, dict[str, Any]]:  # noqa: ANN401
+    return load_with_options(model, None, keeps_attentions=True)
+
+
+def _parts(count: int) -> Iterator[int]:
+    """Yield powers of two that are so many together, the largest first."""
+    while count:
+        part = min(_MOST, 1 << (count.bit_length() - 1))
+        yield part
+        count -= part

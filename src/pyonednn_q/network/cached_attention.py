@@ -1,0 +1,236 @@
+"""CachedAttention: attention of new tokens on all so far, whose keys and values a cache holds.
+
+A program has the cache as an input that it writes to: its memory grows in place, and nothing that
+is there is copied. So one program serves any number of caches, each in one call at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import flag, instance, one_of, real, whole
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.native.attention import attention_bytes, attention_pass
+from pyonednn_q.network.floats import floats_of
+from pyonednn_q.predict.attention_rows import CACHES, RotaryAngles
+from pyonednn_q.primitive.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from pyonednn_q.network.lowering import Lowering
+
+__all__ = ["CacheShape", "CachedAttention", "KeyValueCache"]
+
+Array = np.ndarray[Any, Any]
+_TILE, _LINE, _LENGTH = 16, 64, 8  # tokens, and bytes
+_FOUR = 4  # dims of tensors with heads before tokens
+
+
+@dataclass(frozen=True, slots=True)
+class CacheShape:
+    """How much a cache of keys and values holds, and how.
+
+    Parameters
+    ----------
+    layers, batch, groups : int
+        Attentions of a model, sequences, and heads of keys and values.
+    depth, width : int
+        Elements of a key and of a value.
+    capacity : int
+        The most tokens of a sequence; it becomes a multiple of 16.
+    dtype : {"s8", "f32"}
+        s8: codes with a scale a token and head, by its own range; f32: as they are.
+    """
+
+    layers: int
+    batch: int
+    groups: int
+    depth: int
+    width: int
+    capacity: int
+    dtype: str = "s8"
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "batch", "groups", "depth", "width", "capacity"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), lo=1))
+        one_of("dtype", self.dtype, CACHES)
+        object.__setattr__(self, "capacity", -(-self.capacity // _TILE) * _TILE)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a cache."""
+        sizes = self.depth, self.width, self.capacity
+        return attention_bytes(self.layers, self.batch * self.groups, *sizes, self.dtype == "s8")
+
+
+class KeyValueCache:
+    """Keys and values of the tokens so far, of all layers, as codes or floats; it grows in place.
+
+    Parameters
+    ----------
+    shape : CacheShape
+        How much it holds.
+
+    Attributes
+    ----------
+    shape : CacheShape
+        As given.
+    memory : (nbytes,) ndarray of uint8
+        What programs take as an input, and write to. A program adds tokens behind `length`, and
+        leaves `length` as it is; who runs it adds to that when all layers have run.
+    """
+
+    def __init__(self, shape: CacheShape) -> None:
+        instance("shape", shape, CacheShape)
+        self.shape = shape
+        block = np.zeros(shape.nbytes + _LINE, np.uint8)
+        first = -block.ctypes.data % _LINE
+        self.memory = block[first : first + shape.nbytes]
+        self._length = self.memory[:_LENGTH].view(np.int64)
+
+    @property
+    def length(self) -> int:
+        """How many tokens it holds."""
+        return int(self._length[0])
+
+    def check_room(self, tokens: int) -> None:
+        """Raise ShapeError where so many more tokens do not fit."""
+        if self.length + tokens > self.shape.capacity:
+            got = f"{tokens} behind the {self.length} that the cache holds"
+            wanted = f"at most {self.shape.capacity} together, its capacity"
+            raise ShapeError("tokens", got, f"{wanted}: truncate it, or make a larger one")
+
+    def append(self, tokens: int) -> None:
+        """Keep so many tokens that a program wrote behind the others.
+
+        Raises
+        ------
+        ShapeError
+            More than it has room for.
+        """
+        self.check_room(whole("tokens", tokens, lo=0))
+        self._length[0] += tokens
+
+    def truncate(self, length: int) -> None:
+        """Forget the tokens from a place on: those before stay as they are."""
+        self._length[0] = whole("length", length, lo=0, hi=self.length)
+
+    def __repr__(self) -> str:
+        shape = self.shape
+        return f"<KeyValueCache {self.length} of {shape.capacity} tokens, {shape.dtype}>"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CachedAttention:
+    """Attention of new tokens, which it adds to a cache, on all tokens up to each.
+
+    Its sources are queries, keys and values of float32: (batch, tokens, heads · elements) each, or
+    side by side along the last dim of one tensor, or (batch, heads, tokens, elements); then the
+    cache's memory. Its result has the dims of the queries, of elements of values.
+    `predict.attention_rows` says every bit of it.
+
+    Parameters
+    ----------
+    cache : CacheShape
+        What the cache holds.
+    layer : int
+        Which of its layers.
+    heads : int
+        Heads of queries, a multiple of the cache's groups, which share keys and values.
+    scale : float
+        Factor of scores; 0: 1 / sqrt(depth).
+    angles : RotaryAngles, optional
+        By which queries and keys are turned first, from place `length` of the cache on.
+    is_packed : bool
+        Whether queries, keys and values are one tensor.
+    """
+
+    cache: CacheShape
+    layer: int
+    heads: int
+    scale: float = 0.0
+    angles: RotaryAngles | None = None
+    is_packed: bool = False
+
+    def __post_init__(self) -> None:
+        instance("cache", self.cache, CacheShape)
+        whole("layer", self.layer, lo=0, hi=self.cache.layers - 1)
+        if whole("heads", self.heads, lo=1) % self.cache.groups:
+            raise ShapeError("heads", str(self.heads), f"a multiple of {self.cache.groups}")
+        real("scale", self.scale)
+        flag("is_packed", self.is_packed)
+        if self.angles is not None:
+            instance("angles", self.angles, RotaryAngles)
+
+    @property
+    def factor(self) -> float:
+        """What scores are multiplied by."""
+        return self.scale or 1 / float(np.sqrt(self.cache.depth))
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        wanted = 2 if self.is_packed else 4
+        if len(src) != wanted:
+            raise ArgumentError("src", f"{len(src)} tensors", str(wanted))
+        *names, cache = src
+        held = at.specs[cache]
+        if held.dtype != "u8" or held.dims != (self.cache.nbytes,):
+            raise ShapeError("cache", str(held), f"u8 of {self.cache.nbytes} bytes")
+        specs = [floats_of(at, name) for name in names]
+        batch, tokens = self._rows(specs[0].dims)
+        is_flat, cached = specs[0].ndim != _FOUR, self.cache
+        heads = (self.heads, cached.groups, cached.groups)
+        sizes = (cached.depth, cached.depth, cached.width)
+        if self.is_packed:
+            row = sum(n * size for n, size in zip(heads, sizes, strict=True))
+            dims: list[tuple[int, ...]] = [(batch, tokens, row)]
+            strides = [(tokens * row, row, size) for size in sizes]
+        else:
+            both = [*zip(heads, sizes, strict=True)]
+            dims = [_dims(batch, tokens, *each, is_flat=is_flat) for each in both]
+            strides = [_strides(tokens, *each, is_flat=is_flat) for each in both]
+        for spec, each in zip(specs, dims, strict=True):
+            if spec.dims != each:
+                raise ShapeError("src", str(spec.dims), str(each))
+        result = (self.heads, cached.width)
+        strides.append(_strides(tokens, *result, is_flat=is_flat))
+        reads = tuple(
+            at.in_layout(name, TensorSpec.dense(at.specs[name].dims, "f32")) for name in names
+        )
+        runs = attention_pass(
+            (batch, tokens, *heads[:2], cached.depth, cached.width),
+            (cached.capacity, cached.layers, self.layer),
+            strides,
+            scale=self.factor,
+            are_codes=cached.dtype == "s8",
+            is_packed=self.is_packed,
+            angles=self.angles,
+        )
+        spec = TensorSpec.dense(_dims(batch, tokens, *result, is_flat=is_flat), "f32")
+        at.add(runs, (*reads, cache), dst, spec)
+
+    def _rows(self, dims: tuple[int, ...]) -> tuple[int, int]:
+        if len(dims) == _FOUR and not self.is_packed:
+            batch, _, tokens, _ = dims
+        elif len(dims) == _FOUR - 1:
+            batch, tokens, _ = dims
+        else:
+            raise ShapeError("src", str(dims), "(batch, tokens, heads · elements)")
+        if batch != self.cache.batch:
+            raise ShapeError("src", str(dims), f"a batch of {self.cache.batch}, as the cache has")
+        if not prod(dims):
+            raise ShapeError("src", str(dims), "a token at least")
+        return batch, tokens
+
+
+def _dims(batch: int, tokens: int, heads: int, size: int, *, is_flat: bool) -> tuple[int, ...]:
+    return (batch, tokens, heads * size) if is_flat else (batch, heads, tokens, size)
+
+
+def _strides(tokens: int, heads: int, size: int, *, is_flat: bool) -> tuple[int, int, int]:
+    """Return strides of sequences, tokens and heads."""
+    whole_batch = tokens * heads * size
+    return (whole_batch, heads * size, size) if is_flat else (whole_batch, size, tokens * size)

@@ -1,0 +1,219 @@
+"""decoder_form: a decoder whose keys and values are inputs and outputs, on a cache that grows.
+
+Exporters give each attention its keys and values of before as inputs, and what they and the new
+ones are together as outputs: copies at each token. Here one input is the memory of a cache, which
+attentions append to. Its length says which places tokens have, so that masks of ones and lengths
+that were made of them are not read any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
+from pyonednn_q.network import CachedAttention, CacheShape, Node
+from pyonednn_q.onnx.written_out import with_parts_written_out
+from pyonednn_q.predict.attention_rows import RotaryAngles
+from pyonednn_q.shown import shown
+
+__all__ = ["CACHE", "cached_nodes", "decoder_form"]
+
+Array = np.ndarray[Any, Any]
+
+CACHE = "pyonednn_q:cache"  # the name of the input that is its memory
+_Q, _K, _V, _PAST_K, _PAST_V = range(5)
+_COS, _SIN = 7, 8
+_BEYOND = (9, 10, 11)  # inputs: places of tokens, a bias of scores, sinks
+# Attributes that say nothing, or nothing else.
+_PLAIN: Mapping[str, Any] = {
+    "local_window_size": -1,
+    "softcap": 0.0,
+    "smooth_softmax": 0,
+    "qk_output": 0,
+}
+_READ = {"num_heads", "kv_num_heads", "scale", "do_rotary", "rotary_interleaved"}
+
+
+def decoder_form(
+    graph: Graph, *, batch: int, capacity: int, dtype: str
+) -> tuple[Graph, CacheShape]:
+    """Let the attentions of a decoder share one cache, and return what it holds.
+
+    Parameters
+    ----------
+    graph : Graph
+        As it is read: each GroupQueryAttention, or causal Attention, has keys and values of before
+        from inputs of the graph, and those of all tokens are its outputs.
+    batch : int
+        How many sequences there are.
+    capacity : int
+        The most tokens of each.
+    dtype : {"s8", "f32"}
+        What the cache holds.
+
+    Returns
+    -------
+    (Graph, CacheShape)
+        Its inputs are those that are still read, and `CACHE`.
+
+    Raises
+    ------
+    ArgumentError
+        No such attention, or one that the kernel does not compute, by name.
+    """
+    rows = {kinds.GROUP_QUERY, kinds.ATTENTION}
+    attentions = [node for node in graph.nodes if node.row in rows]
+    if not attentions:
+        names = " or ".join(row.name for row in (kinds.GROUP_QUERY, kinds.ATTENTION))
+        wanted = f"nodes of {names}, whose keys and values are inputs"
+        raise ArgumentError("model", "none of them", wanted)
+    attentions = [*map(_as_group_query, attentions)]
+    for node in attentions:
+        _check(graph, node)
+    groups, depth = _sizes(graph, attentions[0])
+    for node in attentions:
+        if _sizes(graph, node) != (groups, depth):
+            raise ArgumentError(
+                node.name, f"{_sizes(graph, node)}", f"{(groups, depth)}, as others"
+            )
+    shape = CacheShape(len(attentions), batch, groups, depth, depth, capacity, dtype)
+    cached = {node.outputs[0]: _cached(node, at, shape) for at, node in enumerate(attentions)}
+    nodes = [cached.get(node.outputs[0], node) for node in graph.nodes]
+    gone = {name for node in attentions for name in node.outputs[1:]}
+    outputs = {name: value for name, value in graph.outputs.items() if name not in gone}
+    needed = _needed(nodes, outputs)
+    read = {name for node in needed for name in node.inputs} | outputs.keys()
+    inputs = {name: value for name, value in graph.inputs.items() if name in read}
+    inputs[CACHE] = Value("uint8", (shape.nbytes,))
+    constants = {name: each for name, each in graph.constants.items() if name in read}
+    known = {name: each for name, each in graph.tensors.items() if name not in gone}
+    known[CACHE] = inputs[CACHE]
+    form = replace(
+        graph,
+        nodes=tuple(needed),
+        inputs=inputs,
+        outputs=outputs,
+        constants=constants,
+        tensors=known,
+    )
+    return with_parts_written_out(form), shape
+
+
+def cached_nodes(what: GraphNode, graph: Graph) -> list[Node]:
+    """Return the node of a network that a CachedAttention is.
+
+    Parameters
+    ----------
+    what : GraphNode
+        As `decoder_form` writes it.
+    graph : Graph
+        Graph that it belongs to.
+    """
+    told = what.attributes
+    layers, batch, groups, depth, width, capacity = told["sizes"]
+    shape = CacheShape(layers, batch, groups, depth, width, capacity, told["cache"])
+    reads = [name for name in what.inputs[:3] if name]
+    angles = None
+    if what.input(3):
+        cos, sin = (graph.constants[what.input(at)] for at in (3, 4))
+        angles = RotaryAngles(cos, sin, bool(told["rotary_interleaved"]))
+    is_packed = len(reads) == 1
+    attention = CachedAttention(
+        shape, told["layer"], told["num_heads"], float(told["scale"]), angles, is_packed=is_packed
+    )
+    return [Node(what.outputs[0], attention, (*reads, what.inputs[-1]))]
+
+
+def _check(graph: Graph, node: GraphNode) -> None:
+    """Refuse an attention that the kernel has no form of."""
+    argument = f"node {shown(node.name)}"
+    for name, value in node.attributes.items():
+        if name in _PLAIN and value != _PLAIN[name]:
+            raise ArgumentError(argument, f"{name} {value}", f"{_PLAIN[name]}")
+        if name not in _PLAIN and name not in _READ:
+            raise ArgumentError(argument, f"{name} {shown(value)}", "none: it is not known here")
+    for at in _BEYOND:
+        if node.input(at):
+            raise ArgumentError(argument, f"input {at}, {shown(node.input(at))}", "none")
+    past = [node.input(at) for at in (_PAST_K, _PAST_V)]
+    if any(name not in graph.inputs for name in past):
+        raise ArgumentError(argument, f"keys and values {past}", "inputs of the model")
+    readers = [each for each in graph.nodes if {*past, *node.outputs[1:3]} & {*each.inputs}]
+    if any(each.outputs != node.outputs for each in readers):
+        raise ArgumentError(argument, "a cache that other nodes read", "one of its own")
+    if node.attributes.get("do_rotary", 0):
+        for at in (_COS, _SIN):
+            table = graph.constants.get(node.input(at))
+            if table is None or table.dtype != np.float32:
+                got = f"cosines and sines {shown(node.input(at))}"
+                raise ArgumentError(argument, got, "constants of float32")
+
+
+def _as_group_query(node: GraphNode) -> GraphNode:
+    """Return a causal Attention as the GroupQueryAttention that it is."""
+    if node.row is not kinds.ATTENTION:
+        return node
+    told, argument = dict(node.attributes), f"node {shown(node.name)}"
+    if not told.pop("is_causal", 0) or node.input(3) or node.input(6):
+        raise ArgumentError(argument, "an Attention", "a causal one, without a mask and lengths")
+    if any(node.outputs[3:]):
+        raise ArgumentError(argument, "scores as a result", "none")
+    told.pop("softmax_precision", 0)
+    if told.pop("qk_matmul_output_mode", 0):
+        raise ArgumentError(argument, "scores as a result", "none")
+    names = {"q_num_heads": "num_heads", "kv_num_heads": "kv_num_heads"}
+    for theirs, ours in names.items():
+        if theirs not in told:
+            raise ArgumentError(argument, f"no {theirs}", "sources of three dims, of so many heads")
+        told[ours] = told.pop(theirs)
+    inputs = (*node.inputs[:3], *node.inputs[4:6])
+    return replace(node, inputs=inputs, attributes=told)
+
+
+def _sizes(graph: Graph, node: GraphNode) -> tuple[int, int]:
+    """Return how many heads of keys there are, and how long each is."""
+    groups = int(node.attributes["kv_num_heads"])
+    past = graph.inputs[node.input(_PAST_K)]
+    dims = past.lengths or past.dims or ()
+    if past.dtype != "float32" or len(dims) != 4 or not isinstance(dims[3], int):
+        raise ArgumentError(node.name, f"keys of {past}", "float32, of a known length")
+    return groups, dims[3]
+
+
+def _cached(node: GraphNode, layer: int, shape: CacheShape) -> GraphNode:
+    told = node.attributes
+    angles = (node.input(_COS), node.input(_SIN)) if told.get("do_rotary", 0) else ("", "")
+    sizes = (shape.layers, shape.batch, shape.groups, shape.depth, shape.width, shape.capacity)
+    domain, _, operator = kinds.CACHED_ATTENTION.name.rpartition(".")
+    return replace(
+        node,
+        operator=operator,
+        domain=domain,
+        inputs=(*(node.input(at) for at in (_Q, _K, _V)), *angles, CACHE),
+        outputs=node.outputs[:1],
+        attributes={
+            "layer": layer,
+            "num_heads": int(told["num_heads"]),
+            "kv_num_heads": shape.groups,
+            "scale": float(told.get("scale", 0.0)),
+            "rotary_interleaved": int(told.get("rotary_interleaved", 0)),
+            "sizes": sizes,
+            "cache": shape.dtype,
+        },
+    )
+
+
+def _needed(nodes: list[GraphNode], outputs: Mapping[str, Value]) -> list[GraphNode]:
+    """Return the nodes that outputs depend on, in order."""
+    read, needed = {*outputs}, []
+    for node in reversed(nodes):
+        if read.intersection(node.outputs):
+            read.update(node.inputs)
+            needed.append(node)
+    return needed[::-1]

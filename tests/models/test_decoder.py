@@ -1,0 +1,161 @@
+"""Decoders as exporters write them: token after token, beside onnxruntime."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import pyonednn_q as pq
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+Array = np.ndarray[Any, Any]
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+with patch.object(sys, "path", [str(BENCHMARKS), *sys.path]):
+    decoders: Any = importlib.import_module("decoder_models")
+
+SIZES = decoders.SMALL
+PROMPT = np.array([[3, 1, 4, 1, 5, 9, 2, 6, 5, 35, 8]], np.int64)
+
+
+def logits_of(step: Any, tokens: Array, first: int) -> Array:
+    """Return logits of tokens: of the first together, of the others one by one."""
+    parts = [tokens[:, :first], *np.split(tokens[:, first:], tokens.shape[1] - first, 1)]
+    return np.concatenate([step(each) for each in parts], 1)
+
+
+def off(ours: Array, theirs: Array) -> float:
+    """Return the largest difference, in parts of how far logits are from their mean."""
+    return float(np.abs(ours - theirs).max() / theirs.std())
+
+
+@pytest.mark.parametrize("bits", [0, 4, 8])
+def test_logits_are_those_of_onnxruntime(bits: int) -> None:
+    model = decoders.decoder(SIZES, bits=bits)
+    theirs = logits_of(decoders.Session(model, SIZES), PROMPT, 7)
+    floats, codes = (pq.Decoder(model, capacity=40, cache=cache) for cache in ("f32", "s8"))
+    assert off(logits_of(floats, PROMPT, 7), theirs) < 1e-5
+    assert 1e-5 < off(logits_of(codes, PROMPT, 7), theirs) < 0.1
+    assert floats.cache.length == codes.cache.length == PROMPT.shape[1]
+    assert "floats" in floats.report()
+    assert "INT8 attention" in codes.report()
+    assert "reference" not in codes.report()  # no Python in a step
+
+
+def test_queries_keys_and_values_may_be_one_tensor() -> None:
+    sizes = dataclasses.replace(SIZES, is_packed=True)
+    model = decoders.decoder(sizes)
+    theirs = logits_of(decoders.Session(model, sizes), PROMPT, 7)
+    assert off(logits_of(pq.Decoder(model, capacity=40, cache="f32"), PROMPT, 7), theirs) < 1e-5
+
+
+def test_attentions_of_the_standard_are_taken_as_well() -> None:
+    sizes = dataclasses.replace(SIZES, is_standard=True)
+    model = decoders.decoder(sizes)
+    theirs = logits_of(decoders.Session(model, sizes), PROMPT, 7)
+    decoder = pq.Decoder(model, capacity=40, cache="f32")
+    assert off(logits_of(decoder, PROMPT, 7), theirs) < 1e-5
+    assert "reference" not in decoder.report()
+    with_mask = decoders.decoder(sizes)
+    (attention, *_) = [node for node in with_mask.graph.node if node.op_type == "Attention"]
+    del attention.attribute[:]
+    with pytest.raises(ArgumentError, match="causal"):
+        pq.Decoder(with_mask, capacity=40)
+
+
+def test_tokens_are_those_of_onnxruntime() -> None:
+    model = decoders.decoder(SIZES, bits=4)
+    theirs = [token for token, _ in decoders.greedy(decoders.Session(model, SIZES), PROMPT, 20)]
+    decoder = pq.Decoder(model, capacity=40, cache="f32")
+    assert [int(each) for (each,) in decoder.generate(PROMPT, 20)] == theirs
+    decoder.reset()
+    assert [int(each) for (each,) in decoder.generate(PROMPT, 20)] == theirs
+
+
+def test_prompts_give_the_same_bits_in_one_call_and_in_many() -> None:
+    decoder = pq.Decoder(decoders.decoder(SIZES, bits=4), capacity=40)
+    together = decoder(PROMPT)
+    decoder.reset()
+    np.testing.assert_array_equal(logits_of(decoder, PROMPT, 1), together)
+
+
+def test_sequences_of_a_batch_do_not_meet() -> None:
+    model = decoders.decoder(SIZES, bits=4)
+    one, two = (pq.Decoder(model, capacity=40, batch=batch) for batch in (1, 2))
+    both = np.concatenate([PROMPT, PROMPT[:, ::-1]])
+    results = two(both)
+    for at in range(2):
+        one.reset()
+        np.testing.assert_array_equal(one(both[at : at + 1])[0], results[at])
+
+
+def test_layers_are_shared_by_all_lengths() -> None:
+    decoder = pq.Decoder(decoders.decoder(SIZES, bits=4), capacity=40)
+    layers = [
+        [node.runs for node in decoder.model(count).nodes if isinstance(node.runs, pq.MatMul)]
+        for count in (1, 8)
+    ]
+    assert len(layers[0]) == 7 * SIZES.layers + 1
+    assert all(one is two for one, two in zip(*layers, strict=True))
+
+
+def test_a_full_cache_is_refused_and_stays_as_it_was() -> None:
+    decoder = pq.Decoder(decoders.decoder(SIZES), capacity=16)
+    before = decoder(PROMPT)
+    with pytest.raises(ShapeError, match="6 behind the 11"):
+        decoder(PROMPT[:, :6])
+    assert decoder.cache.length == 11
+    decoder.cache.truncate(0)
+    np.testing.assert_array_equal(decoder(PROMPT), before)
+
+
+def test_what_fails_half_way_leaves_the_cache_as_it_was() -> None:
+    decoder = pq.Decoder(decoders.decoder(SIZES), capacity=32)
+    decoder(PROMPT[:, :3])
+    wrong = PROMPT.copy()
+    wrong[0, -1] = SIZES.words  # in the last program of three
+    with pytest.raises(ArgumentError):
+        decoder(wrong)
+    assert decoder.cache.length == 3
+
+
+def test_what_is_no_tokens_is_refused() -> None:
+    decoder = pq.Decoder(decoders.decoder(SIZES), capacity=32)
+    with pytest.raises(DTypeError, match="int64"):
+        decoder(PROMPT.astype(np.int32))
+    with pytest.raises(ShapeError, match="count"):
+        decoder(PROMPT[0])
+
+
+def test_what_is_no_decoder_is_refused() -> None:
+    model = decoders.decoder(SIZES)
+    for node in model.graph.node:
+        for told in node.attribute:
+            if told.name == "softcap":
+                told.f = 30.0
+    with pytest.raises(ArgumentError, match="softcap"):
+        pq.Decoder(model, capacity=32)
+
+
+def test_the_model_as_it_is_runs_by_its_definition() -> None:
+    model = decoders.decoder(SIZES)
+    loaded, session = pq.load(model), decoders.Session(model, SIZES)
+    past = {
+        f"past_key_values.{layer}.{which}": np.zeros((1, SIZES.groups, 0, SIZES.depth), np.float32)
+        for layer in range(SIZES.layers)
+        for which in ("key", "value")
+    }
+    for begin, end in ((0, 5), (5, 6), (6, 9)):
+        tokens = PROMPT[:, begin:end]
+        mask = np.ones((1, end), np.int64)
+        results = loaded.run({"input_ids": tokens, "attention_mask": mask, **past})
+        assert off(results.pop("logits"), session(tokens)) < 1e-5
+        past = {n.replace("present", "past_key_values"): each for n, each in results.items()}
