@@ -50,11 +50,11 @@ from pyonednn_q.quantize.mixed_precision import (
     ratio_limit,
     source_bits,
 )
+from pyonednn_q.quantize.packed_blocks import from_matmul_nbits, to_matmul_nbits
 from pyonednn_q.quantize.packed_layouts import (
     from_awq,
     from_compressed_tensors,
     from_gptq,
-    from_matmul_nbits,
 )
 from pyonednn_q.quantize.placement import (
     Placement,
@@ -150,6 +150,7 @@ __all__ = [
     "source_bits",
     "symmetric_qparams",
     "threshold",
+    "to_matmul_nbits",
     "to_onnx",
     "to_torch",
     "tune_range",
