@@ -9,6 +9,7 @@ several widths, and `read_config` reads the settings of named layers.
 
 from __future__ import annotations
 
+from pyonednn_q.quantize.activation_divisors import activation_divisor
 from pyonednn_q.quantize.alignment import GraphOperator, Range, align_thresholds
 from pyonednn_q.quantize.bit_search import (
     BitSearch,
@@ -99,6 +100,7 @@ __all__ = [
     "SearchTrial",
     "TensorSettings",
     "WeightCodes",
+    "activation_divisor",
     "affine_qparams",
     "align_thresholds",
     "assign_bits",
