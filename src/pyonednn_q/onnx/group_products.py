@@ -16,13 +16,12 @@ from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.packed_blocks import to_matmul_nbits
 
-__all__ = ["FORMS", "LEVELS", "ConstantProduct", "product_of", "with_groups"]
+__all__ = ["FORMS", "ConstantProduct", "product_of", "with_groups"]
 
 Array = np.ndarray[Any, Any]
 Codes = tuple[Array, QParams]
 
 FORMS = ("matmul_nbits", "dequantize")
-LEVELS = (0, 1, 4)  # of accuracy: unset, float32, int8
 _BLOCKS_SINCE = 21  # opset of a DequantizeLinear of blocks
 _DOMAIN, _, _OPERATOR = kinds.MATMUL_BITS.name.rpartition(".")
 _MATRIX = 2

@@ -28,12 +28,13 @@ from pyonednn_q.network import Network
 from pyonednn_q.onnx.calibration_options import named_inputs
 from pyonednn_q.onnx.divided_sources import divisible_sources, with_sources_divided
 from pyonednn_q.onnx.float_types import Floats, float_types
-from pyonednn_q.onnx.group_products import FORMS, LEVELS, ConstantProduct, product_of, with_groups
+from pyonednn_q.onnx.group_products import FORMS, ConstantProduct, product_of, with_groups
 from pyonednn_q.onnx.model_in_groups import LayerInGroups, ModelInGroups
 from pyonednn_q.onnx.model_reader import load, refuse_torch
 from pyonednn_q.onnx.network_graph import graph_of
 from pyonednn_q.onnx.observed_tensors import observed
 from pyonednn_q.onnx.passes import prepared
+from pyonednn_q.predict.matmul_nbits import LEVELS, SIZES
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.activation_divisors import activation_divisor
 from pyonednn_q.quantize.error_feedback import output_errors
@@ -114,7 +115,7 @@ def grouped_weights(
     mean_error : float, optional
         Largest mean of the layers' errors, each Σ (y − y_real)² / Σ y_real² over the samples.
     form : {"matmul_nbits", "dequantize"}
-        What is written: com.microsoft.MatMulNBits, of groups of 16, 32, 64 and so on; or a
+        What is written: com.microsoft.MatMulNBits, of groups of 16 to 256; or a
         DequantizeLinear of blocks before a MatMul, of opset 21 and above.
     accuracy_level : {0, 1, 4}
         Attribute of MatMulNBits. At 4 a source becomes 8-bit codes where it runs.
@@ -209,8 +210,8 @@ def _check_bounds(
 
 
 def _check_form(form: str, groups: int) -> None:
-    if form == "matmul_nbits" and (groups < 16 or groups & (groups - 1)):
-        wanted = "a power of two from 16 on, which MatMulNBits takes; or form='dequantize'"
+    if form == "matmul_nbits" and groups not in SIZES:
+        wanted = f"one of {SIZES}, which MatMulNBits takes; or form='dequantize'"
         raise ArgumentError("groups", str(groups), wanted)
 
 
