@@ -38,6 +38,7 @@ NOT_CALLED = {
         "TensorSettings",
         "Quality",
         "Explanation",
+        "GroupDifference",
         "Interval",
         "KernelModel",
         "Packed",
