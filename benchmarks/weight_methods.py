@@ -96,13 +96,13 @@ def theirs(
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.onnx"
-        onnx.save(model, file)
+        onnx.save(turned(model), file)
         for name, options in ways.items():
             dataset = nncf.Dataset([{"x": each} for each in samples]) if options else None
             start = time.perf_counter()
             try:
                 small = nncf.compress_weights(
-                    openvino.Core().read_model(file),
+                    openvino.convert_model(file),
                     mode=mode,
                     group_size=groups,
                     ratio=1.0,
@@ -117,6 +117,29 @@ def theirs(
                 continue
             seconds = time.perf_counter() - start
             yield Row(f"nncf{', ' if name else ''}{name}", compiled(small), seconds, 4.0)
+
+
+def turned(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the same with weights (N, K) behind a Transpose, as exported models have them."""
+    other = onnx.ModelProto()
+    other.CopyFrom(model)
+    held = {each.name: each for each in other.graph.initializer}
+    nodes = []
+    for node in other.graph.node:
+        if node.op_type == "MatMul" and node.input[1] in held:
+            array = held[node.input[1]]
+            array.CopyFrom(
+                onnx.numpy_helper.from_array(
+                    np.ascontiguousarray(onnx.numpy_helper.to_array(array).T), array.name
+                )
+            )
+            name = f"{array.name}:turned"
+            nodes.append(onnx.helper.make_node("Transpose", [array.name], [name], perm=[1, 0]))
+            node.input[1] = name
+        nodes.append(node)
+    del other.graph.node[:]
+    other.graph.node.extend(nodes)
+    return other
 
 
 def compiled(model: Any) -> Run:  # noqa: ANN401 - a model of a package that may not be there
