@@ -8,7 +8,8 @@ of sources. A last row is ours with codes of sources, too. Prints Markdown: Σ (
 Needs onnx and onnxruntime; what is not installed (nncf with openvino) is left out by name.
 
     python benchmarks/small_decoder.py decoder.npz    # torch
-    python benchmarks/weight_methods.py decoder.npz --groups 64
+    python benchmarks/autoround_weights.py decoder.npz autoround.npz --groups 64    # auto-round
+    python benchmarks/weight_methods.py decoder.npz --groups 64 --also autoround.npz
 """
 
 from __future__ import annotations
@@ -176,6 +177,10 @@ def rows(options: argparse.Namespace, model: onnx.ModelProto) -> Iterator[Row]:
     for method in METHODS:
         yield from ours(model, samples, method=method, bits=4, **usual)
     yield from ours(model, samples, method="gptq", bits=(4, 8), mean_bits=5.0, **usual)
+    for file in options.also:
+        known = dict(np.load(file))
+        seconds = float(known.pop("seconds", 0.0))
+        yield Row(file.stem, session(proto(known)), seconds, 4.0)
     try:
         yield from theirs(model, samples, options.groups, not options.zero_points)
     except ImportError as error:
@@ -188,6 +193,7 @@ def main() -> None:
     parser.add_argument("file", type=Path, help="what small_decoder.py wrote")
     parser.add_argument("--groups", type=int, default=64)
     parser.add_argument("--zero-points", action="store_true")
+    parser.add_argument("--also", type=Path, nargs="*", default=[], help="of other weights: .npz")
     parser.add_argument("--windows", type=int, default=64, help="of 128 bytes, held out")
     options = parser.parse_args()
     model = proto(dict(np.load(options.file)))
