@@ -1,4 +1,4 @@
-"""A small decoder of bytes, trained on this project's guides: nothing to run, but what trains it.
+"""A small decoder of bytes, and what trains it on the help topics of Python: nothing to run else.
 
 Before each attention and each MLP a LayerNorm, learned places, ReLU, biases, as OPT's. It is for
 comparing ways to quantize weights, not for what it writes.
@@ -24,14 +24,14 @@ Weights = dict[str, Array]
 
 WIDTH, HEADS, LAYERS, PLACES, BYTES = 128, 4, 3, 128, 256
 HELD_OUT = 0.1  # of the text, its end
-TEXT = Path(__file__).resolve().parent.parent / "docs"
-PRODUCTS = ("q", "k", "v", "o", "up", "down")
 
 
 def text() -> Array:
-    """Return the guides as bytes, one behind another."""
-    parts = [path.read_bytes() for path in sorted(TEXT.glob("*.md"))]
-    return np.frombuffer(b"\n".join(parts), np.uint8)
+    """Return the help topics that come with Python, as bytes, one behind another."""
+    from pydoc_data.topics import topics
+
+    parts = [topics[name] for name in sorted(topics)]
+    return np.frombuffer("\n".join(parts).encode(), np.uint8)
 
 
 def windows(*, held_out: bool, count: int, seed: int = 0) -> Array:

@@ -39,6 +39,7 @@ NOT_CALLED = {
         "Quality",
         "Explanation",
         "GroupDifference",
+        "GroupedKernel",
         "Interval",
         "KernelModel",
         "Packed",
