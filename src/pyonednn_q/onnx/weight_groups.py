@@ -38,7 +38,7 @@ from pyonednn_q.predict.matmul_nbits import LEVELS, SIZES
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.activation_divisors import activation_divisor
 from pyonednn_q.quantize.error_feedback import output_errors
-from pyonednn_q.quantize.group_codes import group_codes
+from pyonednn_q.quantize.group_codes import GroupMethod, group_codes
 from pyonednn_q.quantize.mixed_precision import assign_bits
 from pyonednn_q.shown import shown
 
@@ -159,7 +159,7 @@ def grouped_weights(
     how, is_divided = _METHODS[method]
     divided: frozenset[str] = frozenset()
     if is_divided:
-        graph, sums, divided = _divided(graph, settings, products, sums, divisible)
+        graph, sums, divided = _divided(graph, settings, products, sums, divisible, how)
         products, _ = _products(graph, settings.groups, floats)
     codes = {
         each.name: {
@@ -278,6 +278,7 @@ def _divided(
     products: tuple[ConstantProduct, ...],
     sums: dict[str, Array],
     divisible: dict[str, list[GraphNode]],
+    how: GroupMethod,
 ) -> tuple[Graph, dict[str, Array], frozenset[str]]:
     """Return a graph whose sources are divided, products of those, and which they are."""
     weights = {each.name: each.wei for each in products}
@@ -289,6 +290,7 @@ def _divided(
             settings.groups,
             min(settings.widths),
             symmetric=settings.symmetric,
+            method=how,
             products=sums[name],
         )
     divided = with_sources_divided(graph, divisible, divisors)

@@ -5,7 +5,8 @@
 
 A code's error is worth the rms of what it is multiplied with; weights times s have less of it where
 s is large. The alpha is the one that errs least in outputs over the samples, nearest codes of
-groups assumed; 0 divides nothing, so that it never errs more. Who divides the source is for the
+groups assumed; 0 divides nothing, so that it never errs more. Codes that are chosen in another way
+may gain nothing from it: then none is divided, either. Who divides the source is for the
 caller to say: the gains of a norm, or the layer before. Source: "AWQ" (Lin et al., 2023), equations
 4 and 5; it takes the mean of |src|, we its root mean square, which the same sums hold.
 """
@@ -18,7 +19,7 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.quantize.error_feedback import output_errors
-from pyonednn_q.quantize.group_codes import finite_values, group_codes, products_of
+from pyonednn_q.quantize.group_codes import GroupMethod, finite_values, group_codes, products_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -36,6 +37,7 @@ def activation_divisor(
     bits: int = 4,
     *,
     symmetric: bool = True,
+    method: GroupMethod = "rtn",
     samples: ArrayLike | None = None,
     products: ArrayLike | None = None,
 ) -> Array:
@@ -45,7 +47,7 @@ def activation_divisor(
     ----------
     wei : (OC, IC) array_like
         Real weights; those of several layers that read one source, one below another.
-    groups, bits, symmetric
+    groups, bits, symmetric, method
         As for `group_codes`.
     samples : (..., IC) array_like, optional
         Rows of the real source.
@@ -78,18 +80,22 @@ def activation_divisor(
     if gram is None:
         raise ArgumentError("samples", "None", "rows of the source")
 
-    def lost(divisor: Array) -> float:
-        times = values * divisor
-        codes, wei_q = group_codes(times, groups, bits, symmetric=symmetric)
+    def lost(divisor: Array, how: GroupMethod) -> float:
+        times, own = values * divisor, gram / np.outer(divisor, divisor)
+        codes, wei_q = group_codes(
+            times, groups, bits, symmetric=symmetric, method=how, products=own
+        )
         return float(output_errors((wei_q.dequantize(codes) - times) / divisor, gram).sum())
 
-    best = np.ones(values.shape[1])
-    least, sizes = lost(best), np.sqrt(np.diag(gram))
+    best = none = np.ones(values.shape[1])
+    least, sizes = lost(none, "rtn"), np.sqrt(np.diag(gram))
     # A channel without values has no error, whatever becomes of its weights.
     sizes = np.where(sizes > 0.0, sizes, sizes.max(initial=0.0) or 1.0)
     for alpha in _ALPHAS:
         divisor = (sizes / sizes.max()) ** alpha
         divisor = divisor / np.sqrt(divisor.max() * divisor.min())
-        if (err := lost(divisor)) < least:
+        if (err := lost(divisor, "rtn")) < least:
             best, least = divisor, err
-    return best
+    if method == "rtn" or lost(best, method) < lost(none, method):
+        return best
+    return none

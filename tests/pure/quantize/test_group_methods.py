@@ -179,6 +179,19 @@ def test_divided_sources_and_their_weights_are_the_same_product(bits: int, symme
         assert errors[1] < errors[0]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_divisor_never_adds_to_the_errors_of_its_method(method: GroupMethod) -> None:
+    for seed in range(4):
+        wei, src, _ = drawn(seed)
+        divisor = activation_divisor(wei, GROUP, method=method, samples=src)
+        errors = []
+        for times in (np.ones(IC), divisor):
+            codes, wei_q = group_codes(wei * times, GROUP, method=method, samples=src / times)
+            apart = wei_q.dequantize(codes) / times - wei
+            errors.append(np.square(src @ apart.T).sum())
+        assert errors[1] < errors[0] or (divisor == 1.0).all()
+
+
 def test_nothing_is_divided_where_that_would_not_help() -> None:
     divisor = activation_divisor([[7.0, -7.0]], 2, samples=[[1.0, 100.0], [1.0, -3.0]])
     assert divisor.tolist() == [1.0, 1.0]  # without errors there are none to lessen
