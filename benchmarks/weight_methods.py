@@ -15,6 +15,7 @@ Needs onnx and onnxruntime; what is not installed (nncf with openvino) is left o
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import tempfile
 import time
@@ -86,6 +87,7 @@ def theirs(
     import nncf
     import openvino
 
+    logging.getLogger("nncf").setLevel(logging.ERROR)
     mode = nncf.CompressWeightsMode.INT4_SYM if symmetric else nncf.CompressWeightsMode.INT4_ASYM
     ways: dict[str, dict[str, bool]] = {
         "": {},

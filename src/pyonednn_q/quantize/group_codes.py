@@ -2,8 +2,8 @@
 
     "rtn"       scales that span a group, and nearest codes
     "search"    scales that lose least: Σ moment · (wei − real)², moment the mean of src² of samples
-    "gptq"      codes whose errors the inputs that follow make up for, of scales of either kind:
-                what errs least in a channel's outputs over the samples
+    "gptq"      codes whose errors the inputs that follow make up for, and that then move while
+                outputs err less; of scales of either kind, what errs least in a channel's outputs
 
 From one to the next no channel errs more, each in what it looks at: a group's weights, or outputs.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from pyonednn_q.argument import flag, numbers, one_of, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import QParams
-from pyonednn_q.quantize.error_feedback import fed_back_codes, output_errors
+from pyonednn_q.quantize.error_feedback import fed_back_codes, moved_codes, output_errors
 from pyonednn_q.quantize.group_scales import codes_of_parts, range_scales, searched_scales
 from pyonednn_q.shown import shown
 
@@ -158,7 +158,8 @@ def _chosen(
     errors = _errors(parts, codes, *least, products)
     scale, point = least
     for known in (least, spans):
-        other = fed_back_codes(rows, products, *known, dtype).reshape(parts.shape)
+        begun = fed_back_codes(rows, products, *known, dtype)
+        other = moved_codes(rows, products, begun, *known, dtype).reshape(parts.shape)
         err = _errors(parts, other, *known, products)
         better = (err < errors)[:, None]
         errors = np.where(better[:, 0], err, errors)

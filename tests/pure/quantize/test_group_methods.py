@@ -11,7 +11,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize import activation_divisor, group_codes
-from pyonednn_q.quantize.error_feedback import fed_back_codes, output_errors
+from pyonednn_q.quantize.error_feedback import fed_back_codes, moved_codes, output_errors
 from pyonednn_q.quantize.group_codes import GroupMethod
 from pyonednn_q.quantize.group_scales import range_scales
 
@@ -108,6 +108,30 @@ def test_outputs_of_other_samples_err_less_from_method_to_method(
             apart = wei_q.dequantize(codes) - wei
             errors.append(np.square(others @ apart.T).sum())
         assert errors[2] < errors[1] < errors[0]
+
+
+@pytest.mark.parametrize(("bits", "symmetric"), KINDS)
+def test_codes_move_until_no_single_step_helps(bits: int, symmetric: bool) -> None:
+    wei, src, _ = drawn(7)
+    products, dtype = src.T @ src, dtype_of(bits, symmetric)
+    scale, point = range_scales(wei.reshape(OC, -1, GROUP), dtype, symmetric=symmetric)
+    begun = fed_back_codes(wei, products, scale, point, dtype)
+    moved = moved_codes(wei, products, begun, scale, point, dtype, sweeps=1000)
+    step, zero = np.repeat(scale, GROUP, axis=1), np.repeat(point, GROUP, axis=1)
+
+    def errors(codes: Any) -> Any:
+        return output_errors(step * (codes - zero) - wei, products)
+
+    least = errors(moved)
+    assert least.sum() < errors(begun).sum()
+    limits = dtypes.qmin(dtype), dtypes.qmax(dtype)
+    assert limits[0] <= moved.min() <= moved.max() <= limits[1]
+    for at in range(IC):
+        for way in (-1, 1):
+            other = moved.copy()
+            other[:, at] = np.clip(other[:, at] + way, *limits)
+            # One step changes a sum by less than float64 rounds it to, or for the worse.
+            assert (errors(other) >= least - 2.0**-36 * products.max() * step.max() ** 2).all()
 
 
 def test_errors_of_outputs_are_sums_of_squares() -> None:
