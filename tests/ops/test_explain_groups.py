@@ -114,6 +114,20 @@ def test_the_real_product_is_named() -> None:
     assert (content["explained"], content["rows"]) == (True, 6)
 
 
+def test_a_rows_scale_within_each_term_is_onednns() -> None:
+    layer, x, codes, wei_q = layer_of()
+    largest = np.abs(x).max(axis=1, keepdims=True)
+    rows, scale = np.rint(x * (F(127) / largest)), largest / F(127)
+    total = np.zeros((6, N), F)
+    for at in range(K // GROUP):
+        part = slice(GROUP * at, GROUP * at + GROUP)
+        acc = (rows[:, part].astype(int) @ codes[part].astype(int)).astype(F)
+        total = total + (acc * np.asarray(wei_q.scale)[at].astype(F)) * scale
+    why = explained(layer, x, total + layer.bias)
+    assert [each.name for each in why.explained_by] == ["onednn_per_row"]
+    assert why.apart["ours_per_row"] < 1e-5
+
+
 def test_what_cannot_be_compared_is_refused() -> None:
     layer, x, _, _ = layer_of()
     theirs = layer(x)

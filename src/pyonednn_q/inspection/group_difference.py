@@ -18,6 +18,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError, NoModelError, ShapeErro
 from pyonednn_q.inspection.explanation import Agreement, Explanation
 from pyonednn_q.ops.on_groups import OnGroups, turned
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.predict.grouped_kernels import kernel_sums
 from pyonednn_q.predict.grouped_sums import grouped_sums
 from pyonednn_q.predict.matmul_nbits import block_codes, matmul_nbits
 
@@ -31,6 +32,10 @@ _WORDS = {
     "ours": "as the operator runs: exact sums of groups, added in order",
     "ours_per_row": "s8 codes of the source by the range of each row, else as ours",
     "ours_per_group": "s8 codes of the source by the range of each group of a row, else as ours",
+    "onednn_per_row": (
+        "s8 codes of the source by the range of each row, whose scale is a factor of each group's "
+        "term: oneDNN 3.13"
+    ),
     "ort_matmulnbits_4": (
         "s8 codes by the range of each block, as accuracy level 4; sums of lanes in float32, zero "
         "points taken off behind them"
@@ -165,6 +170,8 @@ def _tried(operator: Operator, runner: OnGroups, src: Array) -> Iterator[tuple[s
         codes, scale = block_codes(src, size)
         rows = codes.reshape(src.shape)
         yield name, grouped_sums(rows, scale, np.zeros(scale.shape, int), wei, wei_q, bias)
+        if name == "ours_per_row":
+            yield "onednn_per_row", kernel_sums(rows, scale, wei, wei_q, bias)
     for level in (4, 1):
         try:
             yield (

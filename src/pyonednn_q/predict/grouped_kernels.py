@@ -30,7 +30,7 @@ from pyonednn_q.qparams import QParams
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["GroupedKernel", "grouped_kernel"]
+__all__ = ["GroupedKernel", "grouped_kernel", "kernel_sums"]
 
 Array = np.ndarray[Any, Any]
 
@@ -98,16 +98,36 @@ class GroupedKernel:
         own = np.ones((rows, 1), np.float32)
         if self.attr.src_scale is not None:
             own = numbers("src_scale", passed["src_scale"]).astype(np.float32).reshape(rows, -1)
-        if inner == size:
-            acc = numbers("src", src, "iu").astype(float) @ numbers("wei", wei, "iu").astype(float)
-            x = (acc.astype(np.float32) * own) * scale[0]
-            return np.asarray(x if bias is None else x + bias.reshape(-1), np.float32)
-        wide = np.broadcast_to(own, (rows, len(scale)))
         dtype = "u8" if wei.dtype == np.uint8 else "s8"
         wei_q = QParams(scale, 0, dtype, axis=0, block=(size,))
-        points = np.zeros(wide.shape, np.int32)
-        added = None if bias is None else bias.reshape(-1)
-        return grouped_sums(src, wide, points, wei, wei_q, added)
+        return kernel_sums(src, own, wei, wei_q, None if bias is None else bias.reshape(-1))
+
+
+def kernel_sums(
+    src: Array, src_scale: Array, wei: Array, wei_q: QParams, bias: Array | None
+) -> NDArray[np.float32]:
+    """Return products of rows of codes with weights in groups, as oneDNN rounds them.
+
+    Parameters
+    ----------
+    src : (M, K) ndarray of int
+        Codes, without zero points.
+    src_scale : (M, 1) or (M, K / group) ndarray of float32
+        What they are worth.
+    wei : (K, N) ndarray of int
+        Codes of the weights.
+    wei_q : QParams
+        Scales of groups along axis 0.
+    bias : (N,) ndarray of float32 or None
+        Real values.
+    """
+    scale = np.asarray(wei_q.scale).astype(np.float32)
+    if len(scale) == 1:
+        acc = src.astype(np.float64) @ (wei.astype(np.float64) - np.asarray(wei_q.zero_point)[0])
+        x = (acc.astype(np.float32) * src_scale) * scale[0]
+        return np.asarray(x if bias is None else x + bias, np.float32)
+    wide = np.broadcast_to(src_scale, (len(src), len(scale)))
+    return grouped_sums(src, wide, np.zeros(wide.shape, np.int32), wei, wei_q, bias)
 
 
 def grouped_kernel(
