@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
@@ -105,7 +106,7 @@ class ModelInGroups:
 
     def options(self) -> dict[str, Any]:
         """Return what `fuse` is told, by name, to make of `graph` what `model` does."""
-        has_bits = any(node.kind.endswith("MatMulNBits") for node in self.graph.nodes)
+        has_bits = any(node.row is kinds.MATMUL_BITS for node in self.graph.nodes)
         return {"blocks": "model" if has_bits else "s8"}
 
     def save(self, file: str | os.PathLike[str]) -> None:

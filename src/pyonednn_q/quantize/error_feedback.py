@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 _BLOCK = 128  # inputs whose effect on all others is summed before it is taken off
 _DAMPING = 0.01
 _MORE = 10.0
-_WORTH = 2.0**-40  # of a step's own square: less is rounding of float64
+_WORTH = 2.0**-42  # of a step's own square: less is rounding of float64
 
 
 def fed_back_codes(
