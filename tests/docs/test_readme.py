@@ -86,6 +86,7 @@ SHOWN = [
         "docs/from_torch.md",
         "docs/index.md",
         "docs/language_models.md",
+        "docs/small_weights.md",
         "docs/mixed_precision.md",
         "docs/networks.md",
         "docs/onnx_models.md",

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.executed
 
 F = np.float32
 ROWS = (1, 2, 3, 4, 5, 8, 33)
+ROW = pq.Dynamic("s8", "per_row")
 
 
 @pytest.mark.parametrize("src_q", SOURCES, ids=str)
@@ -165,9 +166,22 @@ def test_real_weights_come_close_to_what_they_were() -> None:
             np.testing.assert_array_equal(twin(x), layer(x))
 
 
+def test_a_layer_from_floats_has_the_codes_of_its_method() -> None:
+    rng = np.random.default_rng(8)
+    wei, src = rng.standard_normal((64, 24)), rng.standard_normal((99, 64)).astype(F)
+    for method in ("search", "gptq"):
+        layer = pq.MatMul.from_float(
+            wei.astype(F), src_q=ROW, groups=16, bits=4, method=method, samples=src
+        )
+        codes, wei_q = pq.quantize.group_codes(
+            wei.astype(F), 16, axis=-1, method=method, samples=src
+        )
+        same = pq.MatMul(codes, src_q=ROW, wei_q=wei_q)
+        np.testing.assert_array_equal(layer(src), same(src))
+
+
 WEI_Q = pq.QParams(np.full((4, 96), 0.5), 0, "s4", axis=0, block=(32,))
 WEI = np.zeros((128, 96), np.int8)
-ROW = pq.Dynamic("s8", "per_row")
 
 REFUSED: list[tuple[Any, dict[str, Any], type, str]] = [
     (WEI[:100], {}, ShapeError, "^wei_q: got groups of 32; wanted a divisor of 100"),
@@ -259,6 +273,10 @@ def test_others_refuse_groups_by_name() -> None:
     for options, says in (
         ({"bits": 4}, "^groups: got None"),
         ({"symmetric": False}, "^groups: got None"),
+        ({"method": "search"}, "^groups: got None"),
+        ({"samples": np.ones((2, 4), F)}, "^groups: got None"),
+        ({"groups": 2, "method": "gptq"}, "^samples: got None"),
+        ({"groups": 2, "method": "awq"}, "^method: got 'awq'"),
         ({"groups": 3}, "^groups: got 3; wanted a divisor of 4"),
         ({"groups": 2, "bits": 5}, "^bits: got 5"),
         ({"groups": 2, "wei_levels": 15}, "^wei_levels: got 15"),

@@ -61,7 +61,8 @@ def test_options_are_the_settings_and_the_window(operator: Any) -> None:
 def test_from_float_takes_the_options_of_its_class(operator: Any) -> None:
     of_class, of_floats = options(operator), options(operator.from_float)
     assert set(of_class) - {"wei_q"} <= set(of_floats)
-    in_groups = {"groups", "bits", "symmetric"} if operator in {InnerProduct, MatMul} else set()
+    own = {"groups", "bits", "symmetric", "method", "samples"}
+    in_groups = own if operator in {InnerProduct, MatMul} else set()
     assert set(of_floats) - set(of_class) == {"src_dtype", "wei_fq", "wei_levels"} | in_groups
     for name in set(of_class) - OF_FLOATS:
         assert of_floats[name] == of_class[name], name

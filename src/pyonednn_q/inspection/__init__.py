@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from pyonednn_q.inspection.explainer import explain_difference
 from pyonednn_q.inspection.explanation import Explanation
+from pyonednn_q.inspection.group_difference import GroupDifference
 from pyonednn_q.inspection.inspection import Inspection
 from pyonednn_q.inspection.inspector import inspect
 
 __all__ = [
     "Explanation",
+    "GroupDifference",
     "Inspection",
     "explain_difference",
     "inspect",

@@ -16,6 +16,7 @@ from pyonednn_q.inspection.arithmetics import (
     without_vnni,
 )
 from pyonednn_q.inspection.explanation import Agreement, DifferingOutput, Explanation
+from pyonednn_q.inspection.group_difference import group_difference, runs_on_groups
 from pyonednn_q.inspection.outputs import Outputs
 from pyonednn_q.inspection.remarks import remarks_of
 from pyonednn_q.ops.arrays import as_array
@@ -46,11 +47,14 @@ def explain_difference(
     they are tried again with one thing supposed otherwise: sums that saturate without VNNI, padding
     that holds code 0, another zero point, no bias, a ReLU more or less.
 
+    Where weights are in groups, results are floats. Tried are codes of the source by the range of a
+    row or a group, onnxruntime's MatMulNBits at its accuracy levels, and the real product.
+
     Parameters
     ----------
     operator : Conv, Deconv, InnerProduct or MatMul
         The operator that both are said to compute, made with `src_q` and `wei_q`, with an integer
-        result.
+        result; or one with weights in groups.
     src : array
         The source as `operator` takes it: codes of `src_q`'s data type, or float32 values.
     theirs : array of int, or of float
@@ -62,7 +66,7 @@ def explain_difference(
     Returns
     -------
     Explanation
-        ``print`` it.
+        ``print`` it. Of weights in groups a `GroupDifference`.
 
     Raises
     ------
@@ -86,6 +90,10 @@ def explain_difference(
     """
     instance("operator", operator, Operator)
     source = as_array("src", src)
+    if runs_on_groups(operator):
+        if residual is not None or operands:
+            raise ArgumentError("operands", "some", "none: nothing follows sums of groups")
+        return group_difference(operator, source, theirs)
     codes, scale, point = _codes(operator, source)
     before = None if residual is None else as_array("residual", residual)
     leaves = _leaves(operator, operands)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,7 +142,7 @@ class Explanation:
 
     def to_json(self) -> str:
         """Return all of it but the arrays as JSON text, with a schema number."""
-        names = (name for name in self.__slots__ if name not in {"acc", "values"})
+        names = (each.name for each in fields(self) if each.name not in {"acc", "values"})
         content = {name: getattr(self, name) for name in names}
         for name in ("agreements", "examples"):
             content[name] = [asdict(entry) for entry in content[name]]

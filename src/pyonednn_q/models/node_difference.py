@@ -3,7 +3,8 @@
 Every node runs on the other runtime's values of what it reads, so that a difference is its own.
 Arithmetics are tried until one gives all of theirs:
 
-layers                the dialects and roundings of `explain_difference`
+layers                the dialects and roundings of `explain_difference`; of weights in groups,
+                      too, whose results are floats
 operations on codes   the dialects of `emulate`
 both                  values beside a tie, of the last rounding or of one on the way, where the
                       order of float32's roundings decides
@@ -28,6 +29,7 @@ from pyonednn_q import emulate
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.inspection import explain_difference
+from pyonednn_q.inspection.group_difference import runs_on_groups
 from pyonednn_q.models.node_bounds import float_bound
 from pyonednn_q.models.recurrence_difference import recurrence_told
 from pyonednn_q.models.tie_reach import by_ties
@@ -166,6 +168,10 @@ def _told(
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         have = f"ours {ours.dtype}{list(ours.shape)}, theirs {theirs.dtype}{list(theirs.shape)}"
         return "", have, theirs.size
+    if isinstance(node.runs, Operator) and runs_on_groups(node.runs):
+        arithmetic, known = _of_layer(node, node.runs, theirs, values)
+        if arithmetic:
+            return arithmetic, known, 0
     if ours.dtype.kind == "f":
         return _of_floats(node, name, (ours, theirs), steps, values, opsets)
     known = ""

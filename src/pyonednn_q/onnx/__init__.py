@@ -23,6 +23,7 @@ from pyonednn_q.onnx.network_graph import graph_of
 from pyonednn_q.onnx.pipeline import PASSES
 from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.onnx.trace import Call, trace
+from pyonednn_q.onnx.weight_groups import grouped_weights
 
 __all__ = [
     "PASSES",
@@ -39,6 +40,7 @@ __all__ = [
     "fuse",
     "gemm",
     "graph_of",
+    "grouped_weights",
     "load",
     "matmul",
     "matmul_integer",

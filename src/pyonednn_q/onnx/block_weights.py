@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import GraphNode
+from pyonednn_q.quantize.packed_blocks import block_parts
 
 Array = np.ndarray[Any, Any]
 
@@ -43,27 +45,13 @@ def block_weights(node: GraphNode, constants: Mapping[str, Array]) -> Array | No
         return None
     assert codes is not None
     assert scales is not None
-    blocks = -(-inner // block)
-    if codes.dtype != np.uint8 or codes.size * 8 != columns * blocks * block * bits:
+    if codes.dtype != np.uint8 or scales.dtype != np.float32:
         return None
-    if scales.dtype != np.float32 or scales.size != columns * blocks:
+    if point is not None and point.dtype not in {np.dtype(np.uint8), np.dtype(np.float32)}:
         return None
-    values = _unpacked(codes.reshape(columns, -1), bits).astype(np.float32)
-    if point is None:
-        zero = np.full((columns, blocks), 1 << (bits - 1), np.float32)
-    elif point.dtype == np.uint8 and point.size == columns * (-(-blocks * bits // 8)):
-        zero = _unpacked(point.reshape(columns, -1), bits)[:, :blocks].astype(np.float32)
-    elif point.dtype == np.float32 and point.size == columns * blocks:
-        zero = point.reshape(columns, blocks)
-    else:
+    try:
+        values, scale, zero = block_parts(codes, scales, point, inner, columns, bits, block)
+    except ArgumentError:
         return None
-    of_blocks = values.reshape(columns, blocks, block) - zero[:, :, None]
-    real = of_blocks * scales.reshape(columns, blocks, 1)
+    real = (values.astype(np.float32) - zero[..., None].astype(np.float32)) * scale[..., None]
     return np.ascontiguousarray(real.reshape(columns, -1)[:, :inner].T)
-
-
-def _unpacked(packed: Array, bits: int) -> Array:
-    """Return codes of rows of bytes, the lowest bits of a byte first."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    codes = (packed[:, :, None] >> shifts) & np.uint8((1 << bits) - 1)
-    return np.asarray(codes.reshape(len(packed), -1))

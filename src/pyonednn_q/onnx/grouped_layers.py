@@ -20,7 +20,7 @@ from pyonednn_q.onnx.layer_reader import NoLayer
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.exchange import from_onnx
-from pyonednn_q.quantize.packed_layouts import from_matmul_nbits
+from pyonednn_q.quantize.packed_blocks import from_matmul_nbits
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.shown import shortened
 

@@ -56,6 +56,10 @@ class _Dense(Operator):
             Width of the weights' codes in groups; two of 4 bits take a byte.
         symmetric : bool
             Whether groups have no zero points.
+        method : {"rtn", "search", "gptq"}
+            How codes of groups are chosen: see `quantize.group_codes`.
+        samples : (..., IC) array, optional
+            Rows of the real source, which "gptq" needs and "search" weighs errors by.
 
         Raises
         ------

@@ -31,6 +31,7 @@ Array = np.ndarray[Any, Any]
 _LEVELS = 256
 _WEI_LEVELS = 255  # of options that say nothing
 _PAIR = 2
+_IN_GROUPS = {"bits": 8, "symmetric": True, "method": "rtn", "samples": None}  # usual values
 
 
 def quantized_layer(
@@ -56,11 +57,11 @@ def quantized_layer(
     """
     layer = dict(options)
     wei_fq, wei_levels = layer.pop("wei_fq"), layer.pop("wei_levels")
-    in_groups: dict[str, Any] = {
-        name: layer.pop(name) for name in ("bits", "symmetric") if name in layer
-    }
+    in_groups: dict[str, Any] = {name: layer.pop(name) for name in _IN_GROUPS if name in layer}
     if in_groups and (size := layer.pop("groups")) is not None:
         _refuse_levels(wei_fq, wei_levels)
+        if in_groups["samples"] is not None:
+            in_groups["samples"] = as_array("samples", in_groups["samples"])
         codes, wei_q = group_codes(_float_weights(wei), size, axis=axis, **in_groups)
     else:
         _refuse_few(in_groups)
@@ -133,9 +134,10 @@ def _refuse_levels(wei_fq: object, wei_levels: object) -> None:
 
 def _refuse_few(in_groups: Mapping[str, Any]) -> None:
     """Refuse options of groups where there are none."""
-    for name, usual in {"bits": 8, "symmetric": True}.items():
-        if in_groups.get(name, usual) != usual:
-            wanted = f"groups, the size of a group, with {name}={in_groups[name]}"
+    for name, usual in _IN_GROUPS.items():
+        value = in_groups.get(name, usual)
+        if value is not usual and (isinstance(value, np.ndarray) or value != usual):
+            wanted = f"groups, the size of a group, with {name}={shown(value)}"
             raise ArgumentError("groups", "None", wanted)
 
 

@@ -93,7 +93,7 @@ class OnGroups:
                 if self._product is None:
                     codes, wei_q = definition.weights.values, self.wei_q
                     if definition.axis == -1:
-                        codes, wei_q = codes.T, _turned(wei_q)
+                        codes, wei_q = codes.T, turned(wei_q)
                     product = GroupProduct(
                         codes, wei_q, definition.bias, has_src_point=_has_point(definition)
                     )
@@ -127,7 +127,7 @@ class OnGroups:
         codes, scale, point = _codes_of(definition, src, self.wei_q.block[0])
         wei, wei_q = definition.weights.values, self.wei_q
         if definition.axis != -1:
-            wei, wei_q = wei.T, _turned(wei_q)
+            wei, wei_q = wei.T, turned(wei_q)
         return grouped_sums(codes, scale, point, wei, wei_q, definition.bias).reshape(dims)
 
     def prepare(self, *_: object) -> NoReturn:
@@ -195,7 +195,7 @@ def _has_point(definition: Definition) -> bool:
     return definition.settings.has_src_point
 
 
-def _turned(wei_q: QParams) -> QParams:
+def turned(wei_q: QParams) -> QParams:
     """Return the parameters of transposed weights."""
     scale, point = np.asarray(wei_q.scale).T, np.asarray(wei_q.zero_point).T
     assert wei_q.axis is not None

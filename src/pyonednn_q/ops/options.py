@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.settings import DialectName, Layout, Saturation, SelfCheck, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
+    from pyonednn_q.quantize.group_codes import GroupMethod
     from pyonednn_q.quantize.ranges import Dynamic
     from pyonednn_q.rewrite.rule import Policy
 
@@ -72,6 +73,8 @@ class FloatDenseOptions(FloatOptions, total=False):
     groups: int | None
     bits: int
     symmetric: bool
+    method: GroupMethod
+    samples: object
 
 
 class WindowOptions(TypedDict, total=False):
@@ -106,6 +109,8 @@ _DEFAULTS: dict[str, Any] = {
     "groups": 1,  # of channels; None of weights that share scales, of `FloatDenseOptions`
     "bits": 8,
     "symmetric": True,
+    "method": "rtn",
+    "samples": None,
     **{each.name: each.default for each in fields(Settings) if each.default is not MISSING},
     "post": None,  # Settings have an empty Chain
 }

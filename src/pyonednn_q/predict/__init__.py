@@ -9,11 +9,14 @@ from pyonednn_q.acc.emulation import as_if
 from pyonednn_q.acc.repair import Repair, half_range, repair, repair_source
 from pyonednn_q.acc.verdict import Verdict, counts, saturation, witness
 from pyonednn_q.predict.difference import DifferenceReport, difference_report, tie_mask
+from pyonednn_q.predict.grouped_kernels import GroupedKernel, grouped_kernel
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
+from pyonednn_q.predict.matmul_nbits import matmul_nbits
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
 
 __all__ = [
     "DifferenceReport",
+    "GroupedKernel",
     "KernelModel",
     "PlanModel",
     "Repair",
@@ -21,8 +24,10 @@ __all__ = [
     "as_if",
     "counts",
     "difference_report",
+    "grouped_kernel",
     "half_range",
     "kernel_model",
+    "matmul_nbits",
     "plan_model",
     "repair",
     "repair_source",

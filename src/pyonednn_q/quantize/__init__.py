@@ -9,6 +9,7 @@ several widths, and `read_config` reads the settings of named layers.
 
 from __future__ import annotations
 
+from pyonednn_q.quantize.activation_divisors import activation_divisor
 from pyonednn_q.quantize.alignment import GraphOperator, Range, align_thresholds
 from pyonednn_q.quantize.bit_search import (
     BitSearch,
@@ -50,11 +51,11 @@ from pyonednn_q.quantize.mixed_precision import (
     ratio_limit,
     source_bits,
 )
+from pyonednn_q.quantize.packed_blocks import from_matmul_nbits, to_matmul_nbits
 from pyonednn_q.quantize.packed_layouts import (
     from_awq,
     from_compressed_tensors,
     from_gptq,
-    from_matmul_nbits,
 )
 from pyonednn_q.quantize.placement import (
     Placement,
@@ -99,6 +100,7 @@ __all__ = [
     "SearchTrial",
     "TensorSettings",
     "WeightCodes",
+    "activation_divisor",
     "affine_qparams",
     "align_thresholds",
     "assign_bits",
@@ -150,6 +152,7 @@ __all__ = [
     "source_bits",
     "symmetric_qparams",
     "threshold",
+    "to_matmul_nbits",
     "to_onnx",
     "to_torch",
     "tune_range",

@@ -7,13 +7,11 @@ group, N) with a block along axis 0, as `MatMul` takes them: all layouts store u
 differences are the same. The first code of a word lies in its lowest bits. The rest differs:
 
     layout                  words along          zero points
-    MatMulNBits             K, of a column       as codes, or real ones; none: 2^(bits − 1)
     GPTQ                    K                    less 1 ("gptq"), or as they are ("gptq_v2")
     AWQ                     N, in order 02461357 as codes
     compressed-tensors      K, of a column       as codes, in words along N; or signed, in bytes
 
-Sources: onnxruntime's operator com.microsoft.MatMulNBits; checkpoints of AutoGPTQ, AutoAWQ and
-compressed-tensors ("pack-quantized").
+Sources: checkpoints of AutoGPTQ, AutoAWQ and compressed-tensors ("pack-quantized").
 """
 
 from __future__ import annotations
@@ -22,79 +20,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q import dtypes
-from pyonednn_q.argument import flag, numbers, whole
+from pyonednn_q.argument import flag, numbers
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.packed_codes import (
+    Codes,
+    as_matrix,
+    codes_of_groups,
+    scales_of,
+    split_codes,
+    width_of,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-__all__ = ["from_awq", "from_compressed_tensors", "from_gptq", "from_matmul_nbits"]
+__all__ = ["from_awq", "from_compressed_tensors", "from_gptq"]
 
 Array = np.ndarray[Any, Any]
-Codes = tuple[Array, QParams]
 
-_BITS = (2, 4, 8)
 _AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # which column the nibbles of a word hold, from the lowest
-_MATRIX = 2
-
-
-def from_matmul_nbits(
-    b: ArrayLike,
-    scales: ArrayLike,
-    zero_points: ArrayLike | None = None,
-    *,
-    k: int,
-    n: int,
-    bits: int = 4,
-    block_size: int = 32,
-) -> Codes:
-    """Return codes and QParams of a com.microsoft.MatMulNBits of ONNX.
-
-    Parameters
-    ----------
-    b : (N, K / block_size, block_size * bits / 8) array_like of uint8
-        Packed codes; flat ones are taken, too.
-    scales : (N * K / block_size,) array_like of float
-        They may be negative: onnxruntime's quantizer gives the largest weight of a block its lowest
-        code.
-    zero_points : array_like, optional
-        Packed uint8, the blocks of a column beginning with a byte; or real ones of the scales'
-        type, if they are whole numbers. Left out: 2^(bits - 1).
-    k, n, bits, block_size : int
-        The attributes K, N, bits and block_size. A last block that is cut short is refused.
-
-    Returns
-    -------
-    (K, N) ndarray of uint8, QParams
-
-    Raises
-    ------
-    ArgumentError, DTypeError, ShapeError
-        Naming the argument.
-
-    Examples
-    --------
-    >>> codes, wei_q = from_matmul_nbits([[[0x21, 0x43]]], [0.5], k=4, n=1, block_size=4)
-    >>> wei_q.dequantize(codes).ravel()
-    array([-3.5, -3. , -2.5, -2. ])
-    """
-    inner, columns = whole("k", k, lo=1), whole("n", n, lo=1)
-    width, size = _width(bits), whole("block_size", block_size, lo=1)
-    if inner % size:
-        raise ShapeError("block_size", str(size), f"a divisor of k, {inner}: whole blocks")
-    blocks, per_byte = inner // size, 8 // width
-    packed = _sized("b", _bytes("b", b), columns * blocks * -(-size // per_byte))
-    codes = _split(packed.reshape(columns * blocks, -1), width, 8)[:, :size]
-    scale = _sized("scales", _scales("scales", scales), columns * blocks).reshape(columns, blocks)
-    if zero_points is None:
-        point = np.full(scale.shape, 1 << (width - 1))
-    else:
-        point = _block_points(zero_points, columns, blocks, width)
-    return _result(codes.reshape(columns, inner).T, scale.T, point.T, size, width)
 
 
 def from_gptq(
@@ -138,11 +85,11 @@ def from_gptq(
     >>> codes[:, 0], int(wei_q.zero_point[0, 0])
     (array([0, 1, 2, 3, 4, 5, 6, 7], dtype=uint8), 8)
     """
-    width = _width(bits)
+    width = width_of(bits)
     flag("v2", v2)
-    codes = _along_rows(_words("qweight", qweight), width)
-    scale = _matrix("scales", _scales("scales", scales))
-    point = _split(_words("qzeros", qzeros), width, 32).astype(np.int64)
+    codes = _along_rows(words_of("qweight", qweight), width)
+    scale = as_matrix("scales", scales_of("scales", scales))
+    point = split_codes(words_of("qzeros", qzeros), width, 32).astype(np.int64)
     if not v2:
         point = (point + 1) % (1 << width)
     size = _group_size("scales", codes, scale, point[:, : codes.shape[1]], "qzeros")
@@ -153,7 +100,7 @@ def from_gptq(
         if (groups != np.arange(len(codes)) // size).any():
             wanted = "groups of neighbours: a checkpoint made with desc_act=False"
             raise ArgumentError("g_idx", "rows in the order of their activations", wanted)
-    return _result(codes, scale, point[:, : codes.shape[1]], size, width)
+    return codes_of_groups(codes, scale, point[:, : codes.shape[1]], size, width)
 
 
 def from_awq(qweight: ArrayLike, qzeros: ArrayLike, scales: ArrayLike) -> Codes:
@@ -184,12 +131,12 @@ def from_awq(qweight: ArrayLike, qzeros: ArrayLike, scales: ArrayLike) -> Codes:
     (array([[0, 4, 1, 5, 2, 6, 3, 7]], dtype=uint8), array([[8, 8, 8, 8, 8, 8, 8, 0]]))
     """
     codes, point = (
-        _in_awq_order(_words(name, words))
+        _in_awq_order(words_of(name, words))
         for name, words in (("qweight", qweight), ("qzeros", qzeros))
     )
-    scale = _matrix("scales", _scales("scales", scales))
+    scale = as_matrix("scales", scales_of("scales", scales))
     size = _group_size("scales", codes, scale, point, "qzeros")
-    return _result(codes, scale, point, size, 4)
+    return codes_of_groups(codes, scale, point, size, 4)
 
 
 def from_compressed_tensors(
@@ -238,18 +185,18 @@ def from_compressed_tensors(
     >>> wei_q.dequantize(codes).ravel()
     array([-4. , -3.5, -3. , -2.5, -2. , -1.5, -1. , -0.5])
     """
-    width = _width(bits, (4, 8))
+    width = width_of(bits, (4, 8))
     dims = numbers("weight_shape", weight_shape, "iu")
-    if dims.shape != (_MATRIX,) or dims.min() < 1:
+    if dims.shape != (2,) or dims.min() < 1:
         raise ShapeError("weight_shape", str(dims), "(N, K)")
     columns, inner = map(int, dims)
-    codes = _split(_words("weight_packed", weight_packed), width, 32)
+    codes = split_codes(words_of("weight_packed", weight_packed), width, 32)
     if len(codes) != columns or not 0 <= codes.shape[1] - inner < 32 // width:
         raise ShapeError(
             "weight_packed", f"codes {codes.shape}", f"({columns}, {inner}), filled to words"
         )
     codes = codes[:, :inner]
-    scale = _matrix("weight_scale", _scales("weight_scale", weight_scale))
+    scale = as_matrix("weight_scale", scales_of("weight_scale", weight_scale))
     point = _signed_points(weight_zero_point, scale.shape, width)
     size = _group_size("weight_scale", codes.T, scale.T, point.T, "weight_zero_point")
     if weight_g_idx is not None:
@@ -259,21 +206,7 @@ def from_compressed_tensors(
         if ((groups != np.arange(inner) // size) & (groups != -1)).any():
             wanted = "groups of neighbours: a checkpoint without activation ordering"
             raise ArgumentError("weight_g_idx", "channels in another order", wanted)
-    return _result(codes.T, scale.T, point.T, size, width)
-
-
-def _block_points(zero_points: object, columns: int, blocks: int, width: int) -> Array:
-    """Return zero points of blocks: packed ones, or whole numbers among floats."""
-    values = numbers("zero_points", zero_points, "iuf")
-    if values.dtype.kind != "f":
-        of_column = -(-blocks * width // 8)
-        packed = _sized("zero_points", _bytes("zero_points", values), columns * of_column)
-        return _split(packed.reshape(columns, of_column), width, 8)[:, :blocks]
-    points = _sized("zero_points", values.reshape(-1), columns * blocks).reshape(columns, blocks)
-    if (points != np.rint(points)).any():
-        wanted = "whole numbers: sums of codes have no other zero points"
-        raise ArgumentError("zero_points", f"{points[points != np.rint(points)][0]}", wanted)
-    return points.astype(np.int64)
+    return codes_of_groups(codes.T, scale.T, point.T, size, width)
 
 
 def _signed_points(points: object, shape: tuple[int, ...], width: int) -> Array:
@@ -281,27 +214,16 @@ def _signed_points(points: object, shape: tuple[int, ...], width: int) -> Array:
     offset = 1 << (width - 1)
     if points is None:
         return np.full(shape, offset)
-    values = _matrix("weight_zero_point", numbers("weight_zero_point", points, "iu"))
+    values = as_matrix("weight_zero_point", numbers("weight_zero_point", points, "iu"))
     if values.dtype == np.uint8:
         wanted = "int8, or packed int32: codes are signed, and so are their zero points"
         raise DTypeError("weight_zero_point", "uint8", wanted)
     if values.dtype != np.int8:
-        return _along_rows(_words("weight_zero_point", values), width)[: shape[0]]
+        return _along_rows(words_of("weight_zero_point", values), width)[: shape[0]]
     if ((values < -offset) | (values >= offset)).any():
         wanted = f"from {-offset} to {offset - 1}: codes are signed, unsigned zero points are not"
         raise ArgumentError("weight_zero_point", f"up to {values.max()}", wanted)
     return values.astype(np.int64) + offset
-
-
-def _result(codes: Array, scale: Array, point: Array, size: int, width: int) -> Codes:
-    """Return codes (K, N) and their QParams; a scale of 0 is 1, of codes that all stand for 0."""
-    dtype = "u8" if width > _BITS[1] else "u4"
-    rows = np.ascontiguousarray(codes, np.uint8)
-    if (is_nothing := scale == 0.0).any():
-        own = np.repeat(is_nothing, size, axis=0)
-        rows = np.where(own, np.repeat(point, size, axis=0), rows).astype(np.uint8)
-        scale = np.where(is_nothing, np.float32(1.0), scale)
-    return rows, QParams(scale, point, dtype, axis=0, block=(size,))
 
 
 def _group_size(name: str, codes: Array, scale: Array, point: Array, points: str) -> int:
@@ -314,63 +236,14 @@ def _group_size(name: str, codes: Array, scale: Array, point: Array, points: str
     return len(codes) // len(scale)
 
 
-def _width(bits: int, allowed: tuple[int, ...] = _BITS) -> int:
-    width = whole("bits", bits)
-    if width not in allowed:
-        raise ArgumentError("bits", str(width), " or ".join(map(str, allowed)))
-    return width
-
-
-def _bytes(name: str, values: object) -> Array:
-    array = numbers(name, values, "iu")
-    if array.size and (array.min() < 0 or array.max() > 255):
-        raise DTypeError(name, f"{array.dtype}", "uint8")
-    return array.astype(np.uint8).reshape(-1)
-
-
-def _words(name: str, values: object) -> Array:
-    """Return a matrix of words as unsigned ones."""
-    array = _matrix(name, numbers(name, values, "iu"))
-    if array.min() < -(2**31) or array.max() >= 2**32:
-        raise DTypeError(name, f"{array.dtype}", "int32")
-    return array.astype(np.int64).astype(np.uint32)
-
-
-def _scales(name: str, values: object) -> Array:
-    array = numbers(name, values, "iufV")
-    if array.dtype.kind == "V" and dtypes.from_numpy(array.dtype, name) != "bf16":
-        raise DTypeError(name, str(array.dtype), "float32, float16 or bfloat16")
-    return array.astype(np.float32)
-
-
-def _matrix(name: str, array: Array) -> Array:
-    if array.ndim != _MATRIX or not array.size:
-        raise ShapeError(name, str(array.shape), "a matrix")
-    return array
-
-
-def _sized(name: str, array: Array, count: int) -> Array:
-    if array.size != count:
-        raise ShapeError(name, f"{array.size} values", f"{count}, as the attributes say")
-    return array.reshape(-1)
-
-
-def _split(words: Array, width: int, of_word: int) -> Array:
-    """Return the codes of rows of words, the lowest bits first."""
-    shifts = np.arange(0, of_word, width, dtype=words.dtype)
-    codes = (words[:, :, None] >> shifts) & words.dtype.type((1 << width) - 1)
-    rows: Array = codes.astype(np.uint8).reshape(len(words), -1)
-    return rows
-
-
 def _along_rows(words: Array, width: int) -> Array:
     """Return the codes of columns of words."""
-    rows: Array = _split(np.ascontiguousarray(words.T), width, 32).T
+    rows: Array = split_codes(np.ascontiguousarray(words.T), width, 32).T
     return rows
 
 
 def _in_awq_order(words: Array) -> Array:
-    codes = _split(words, 4, 32).reshape(len(words), -1, len(_AWQ_ORDER))
+    codes = split_codes(words, 4, 32).reshape(len(words), -1, len(_AWQ_ORDER))
     columns = np.empty_like(codes)
     columns[:, :, _AWQ_ORDER] = codes
     rows: Array = columns.reshape(len(words), -1)

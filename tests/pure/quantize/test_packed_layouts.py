@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.quantize.packed_layouts import (
+from pyonednn_q.quantize import (
     from_awq,
     from_compressed_tensors,
     from_gptq,
     from_matmul_nbits,
+    group_codes,
+    to_matmul_nbits,
 )
 
 K, N, GROUP = 64, 24, 16
@@ -167,6 +169,20 @@ def test_matmul_nbits_has_blocks_of_columns(bits: int) -> None:
     same(from_matmul_nbits(b, flat, **options), middle, dtype)
     with pytest.raises(ArgumentError, match=r"^zero_points: got .*; wanted whole numbers"):
         from_matmul_nbits(b, flat, points.T + 0.5, **options)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_what_is_written_as_matmul_nbits_is_read_as_the_same(bits: int, symmetric: bool) -> None:
+    wei = RNG.standard_normal((48, 6))  # three blocks: an odd number of nibbles
+    codes, wei_q = group_codes(wei, 16, bits, axis=-1, symmetric=symmetric)
+    b, scales, points = to_matmul_nbits(codes, wei_q)
+    offset = 1 << (bits - 1) if symmetric else 0
+    want = bytes_of(codes.T.astype(int) + offset, bits)
+    assert np.array_equal(b.reshape(6, -1), want)
+    assert (b.shape, scales.shape, points is None) == ((6, 3, 2 * bits), (6, 3), symmetric)
+    read, read_q = from_matmul_nbits(b, scales, points, k=48, n=6, bits=bits, block_size=16)
+    assert np.array_equal(read_q.dequantize(read), wei_q.dequantize(codes))
 
 
 def test_zero_points_of_an_odd_number_of_blocks_begin_with_a_byte() -> None:

@@ -38,6 +38,8 @@ NOT_CALLED = {
         "TensorSettings",
         "Quality",
         "Explanation",
+        "GroupDifference",
+        "GroupedKernel",
         "Interval",
         "KernelModel",
         "Packed",

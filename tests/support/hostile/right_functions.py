@@ -171,6 +171,25 @@ def predicted_calls() -> Calls:
             kernel_model,
             {"problem": PRODUCT, "attr": pq.primitive.Attr(), **of_kernel},
         ),
+        "matmul_nbits": (
+            pq.predict.matmul_nbits,
+            {
+                "src": np.ones((2, 32), np.float32),
+                "wei": np.ones((32, 3), np.int8),
+                "wei_q": pq.QParams(np.ones((2, 3)), 0, "s4", axis=0, block=(16,)),
+                "bias": np.ones(3, np.float32),
+                "accuracy_level": 4,
+            },
+        ),
+        "grouped_kernel": (
+            pq.predict.grouped_kernel,
+            {
+                "problem": pq.primitive.MatMulProblem.of((2, 64), (64, 3), src="s8", dst="f32"),
+                "attr": pq.primitive.Attr(wei_scale=pq.primitive.Scale(3, groups=(32, 1))),
+                "impl": "brg_matmul:avx512_core_vnni",
+                "version": (3, 13, 2),
+            },
+        ),
         "plan_model": (plan_model, {"plan": plan, "problem": PRODUCT, **of_kernel}),
     }
 

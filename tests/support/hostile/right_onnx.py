@@ -21,7 +21,7 @@ _WINDOW: dict[str, Any] = {
 }
 _STEP, _POINT = np.float32(0.5), np.uint8(3)
 # Names that need the package onnx.
-OF_MODELS = ("load", "fuse", "Model", "renormalized", "rounded", "save")
+OF_MODELS = ("grouped_weights", "load", "fuse", "Model", "renormalized", "rounded", "save")
 _MATRIX = np.arange(12, dtype=np.uint8).reshape(3, 4)
 
 
@@ -145,6 +145,21 @@ def onnx_models() -> Calls:
         "renormalized": (
             pq.onnx.renormalized,
             {"graph": pq.onnx.load(_float_model()), "batches": [FLOATS], "samples": 2},
+        ),
+        "grouped_weights": (
+            pq.onnx.grouped_weights,
+            {
+                "model": pq.onnx.load(_float_model()),
+                "batches": [FLOATS],
+                "groups": 2,
+                "bits": (4, 8),
+                "symmetric": False,
+                "method": "awq+gptq",
+                "floats": (),
+                "mean_bits": 6.0,
+                "form": "dequantize",
+                "accuracy_level": 4,
+            },
         ),
         "Model": (pq.onnx.Model, {"graph": pq.onnx.fuse(graph)}),
     }

@@ -91,7 +91,26 @@ def group_calls() -> Calls:
     return {
         "group_codes": (
             quantize.group_codes,
-            {"wei": WEI, "groups": 3, "bits": 4, "axis": 0, "symmetric": False},
+            {
+                "wei": WEI,
+                "groups": 3,
+                "bits": 4,
+                "axis": 0,
+                "symmetric": False,
+                "method": "gptq",
+                "samples": WEI,
+            },
+        ),
+        "activation_divisor": (
+            quantize.activation_divisor,
+            {"wei": WEI, "groups": 3, "bits": 4, "symmetric": True, "products": np.eye(6)},
+        ),
+        "to_matmul_nbits": (
+            quantize.to_matmul_nbits,
+            {
+                "codes": np.ones((4, 2), np.int8),
+                "wei_q": pq.QParams(np.ones((2, 2)), 0, "s4", axis=0, block=(2,)),
+            },
         ),
         "from_awq": (
             quantize.from_awq,
