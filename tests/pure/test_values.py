@@ -15,7 +15,8 @@ ROOMS = (
 )
 # They hold arrays, so that equality is theirs to define, or none.
 OF_ARRAYS = {
-    *("FactorCodes", "IntegerWeights", "Layer", "Repair", "Requantizer", "SourceRepair"),
+    *("FactorCodes", "IntegerWeights", "Layer", "Repair", "Requantizer", "RotaryAngles"),
+    "SourceRepair",
     *("WeightCodes", "Witness"),
 }
 STILL_BUILT = {"_Builder"}
