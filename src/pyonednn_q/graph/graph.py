@@ -254,7 +254,14 @@ class Graph:
             )
         except ArgumentError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            LookupError,
+            ArithmeticError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             got = f"text that ends in {type(error).__name__}"
             raise ArgumentError("text", got, "what Graph.to_json wrote") from None
 

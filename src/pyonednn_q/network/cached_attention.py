@@ -26,6 +26,7 @@ __all__ = ["CacheShape", "CachedAttention", "KeyValueCache"]
 
 Array = np.ndarray[Any, Any]
 _TILE, _LINE, _LENGTH = 16, 64, 8  # tokens, and bytes
+_MOST_BYTES = 2**46  # of a process, and more than anybody has
 _FOUR = 4  # dims of tensors with heads before tokens
 
 
@@ -58,6 +59,9 @@ class CacheShape:
             object.__setattr__(self, name, whole(name, getattr(self, name), lo=1))
         one_of("dtype", self.dtype, CACHES)
         object.__setattr__(self, "capacity", -(-self.capacity // _TILE) * _TILE)
+        elements = (self.depth + _LINE + self.width + _LINE) * self.capacity
+        if 4 * self.layers * self.batch * self.groups * elements > _MOST_BYTES:
+            raise ShapeError("capacity", str(self.capacity), "one that memory can hold")
 
     @property
     def nbytes(self) -> int:
@@ -74,6 +78,11 @@ class KeyValueCache:
     shape : CacheShape
         How much it holds.
 
+    Raises
+    ------
+    ShapeError
+        More than there is memory.
+
     Attributes
     ----------
     shape : CacheShape
@@ -86,7 +95,11 @@ class KeyValueCache:
     def __init__(self, shape: CacheShape) -> None:
         instance("shape", shape, CacheShape)
         self.shape = shape
-        block = np.zeros(shape.nbytes + _LINE, np.uint8)
+        try:
+            block = np.zeros(shape.nbytes + _LINE, np.uint8)
+        except MemoryError:
+            got, wanted = f"{shape.nbytes} bytes", "a cache that memory has room for"
+            raise ShapeError("shape", got, wanted) from None
         first = -block.ctypes.data % _LINE
         self.memory = block[first : first + shape.nbytes]
         self._length = self.memory[:_LENGTH].view(np.int64)
@@ -111,8 +124,9 @@ class KeyValueCache:
         ShapeError
             More than it has room for.
         """
-        self.check_room(whole("tokens", tokens, lo=0))
-        self._length[0] += tokens
+        more = whole("tokens", tokens, lo=0)
+        self.check_room(more)
+        self._length[0] += more
 
     def truncate(self, length: int) -> None:
         """Forget the tokens from a place on: those before stay as they are."""

@@ -17,8 +17,6 @@ from pyonednn_q.network.carrier import as_carrier, restored
 from pyonednn_q.network.lowering import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyonednn_q.graph.graph import Value
     from pyonednn_q.native.program import Place, Step
     from pyonednn_q.network.lowering import Lowering, ProgramStep
@@ -85,14 +83,14 @@ class Compiled:
         ForkedError
             In a child of the process that compiled it.
         """
-        results = self.as_they_lie(arrays)
+        results = self.as_they_lie(*arrays)
         if results is None:
             results = self._named(self._program.run_checked(*self._ready(arrays)))
         return results
 
-    def as_they_lie(self, arrays: Iterable[Array]) -> dict[str, Array] | None:
+    def as_they_lie(self, *arrays: Array) -> dict[str, Array] | None:
         """Return results where all arrays lie as `inputs` says, with nothing copied; else None."""
-        carriers = map(as_carrier, arrays) if self._takes_carriers else arrays
+        carriers = tuple(map(as_carrier, arrays)) if self._takes_carriers else arrays
         results = self._program.run(*carriers)
         return None if results is NotImplemented else self._named(results)
 

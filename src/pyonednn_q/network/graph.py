@@ -287,8 +287,9 @@ class Network:
         arrays : mapping of str to ndarray
             Every input.
         """
-        specs = {name: spec_of_array(array, name) for name, array in arrays.items()}
-        for name, array in arrays.items():
+        known = named("arrays", arrays, np.ndarray)
+        specs = {name: spec_of_array(array, name) for name, array in known.items()}
+        for name, array in known.items():
             if memory_order(array) is None:
                 specs[name] = TensorSpec.dense(specs[name].dims, specs[name].dtype)
         return self.compile(specs)

@@ -250,7 +250,7 @@ class Model:
     def _compiled_results(self, arrays: Values) -> Values | None:
         """Return results of what is compiled of it; None where nothing is."""
         program = self._compiled
-        results = None if program is None else program.as_they_lie(arrays.values())
+        results = None if program is None else program.as_they_lie(*arrays.values())
         if results is not None:
             return results
         if program is None and not self._is_network(arrays):

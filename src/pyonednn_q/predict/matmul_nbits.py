@@ -143,6 +143,8 @@ def matmul_nbits(
     stored = codes + offset
     points = np.broadcast_to(np.asarray(wei_q.zero_point) + offset, scale.shape)
     added = None if bias is None else numbers("bias", bias).astype(F32)
+    if added is not None and added.shape != codes.shape[1:]:
+        raise ShapeError("bias", str(added.shape), f"{codes.shape[1:]}, a number for each column")
     if level != _INT8:
         return _of_floats(rows, stored, scale, points, added)
     quantized = block_codes(rows, size)

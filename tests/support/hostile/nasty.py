@@ -183,7 +183,7 @@ def nasty(rng: Rng, good: Any = None) -> Any:
         seed = int(rng.integers(2**32))
         try:
             return changed(json.loads(good), random.Random(seed))
-        except json.JSONDecodeError:  # a text that was made worse already
+        except (json.JSONDecodeError, RecursionError):  # a text that was made worse already
             return value
     match int(rng.integers(12)):
         case 0:

@@ -9,6 +9,8 @@ import numpy as np
 
 import pyonednn_q as pq
 from pyonednn_q.network import (
+    CachedAttention,
+    CacheShape,
     CodeMatMul,
     Compare,
     Concat,
@@ -19,6 +21,7 @@ from pyonednn_q.network import (
     FloatMatMul,
     Interpolation,
     IsNaN,
+    KeyValueCache,
     LayerNorm,
     Lookup,
     Network,
@@ -45,6 +48,14 @@ from support.hostile.right_values import FLOATS, SRC, U8, Calls
 _SPEC = TensorSpec.channels_last(SRC.shape, "u8")
 _WEI = np.ones((4, *FLOATS.shape[1:]), np.float32)
 _ONES = np.ones(4, np.float32)
+_CACHE: dict[str, Any] = {
+    "layers": 1,
+    "batch": 1,
+    "groups": 2,
+    "depth": 4,
+    "width": 4,
+    "capacity": 16,
+}
 _NODES = [
     Node("pool", Pool("max", 2, stride=2), "x"),
     Node("pair", Concat(1), ("pool", "pool")),
@@ -91,6 +102,14 @@ def network_calls() -> Calls:
         "CodeMatMul": (CodeMatMul, {"src_q": U8, "wei_q": U8, "dst_q": U8}),
         "Softmax": (Softmax, {"axis": -1}),
         "LayerNorm": (LayerNorm, {"gain": _ONES, "shift": _ONES, "epsilon": 1e-5}),
+        "CacheShape": (CacheShape, {**_CACHE, "dtype": "s8"}),
+        "KeyValueCache": (KeyValueCache, {"shape": CacheShape(**_CACHE)}),
+        "KeyValueCache.append": (KeyValueCache(CacheShape(**_CACHE)).append, {"tokens": 0}),
+        "KeyValueCache.truncate": (KeyValueCache(CacheShape(**_CACHE)).truncate, {"length": 0}),
+        "CachedAttention": (
+            CachedAttention,
+            {"cache": CacheShape(**_CACHE), "layer": 0, "heads": 4, "scale": 0.5},
+        ),
         "Elementwise": (Elementwise, {"step": pq.Eltwise("tanh")}),
         "FloatArithmetic": (FloatArithmetic, {"alg": "sub", "constant": _ONES, "is_first": True}),
         "FloatMatMul": (FloatMatMul, {}),

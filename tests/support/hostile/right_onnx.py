@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,7 +22,16 @@ _WINDOW: dict[str, Any] = {
 }
 _STEP, _POINT = np.float32(0.5), np.uint8(3)
 # Names that need the package onnx.
-OF_MODELS = ("grouped_weights", "load", "fuse", "Model", "renormalized", "rounded", "save")
+OF_MODELS = (
+    "Decoder",
+    "grouped_weights",
+    "load",
+    "fuse",
+    "Model",
+    "renormalized",
+    "rounded",
+    "save",
+)
 _MATRIX = np.arange(12, dtype=np.uint8).reshape(3, 4)
 
 
@@ -126,6 +136,7 @@ def onnx_models() -> Calls:
     limits = {"max_bytes": 1 << 20, "max_nodes": 1000, "max_elements": 1 << 20}
     graph = pq.onnx.load(data)
     options = {"exact_rounding": True, "keep_rounding": False}
+    tokens = np.array([[1, 2]])
     return {
         "save": (pq.onnx.save, {"graph": graph, "file": "saved.onnx"}),
         "load": (pq.onnx.load, {"model": data, "dims": {}, **limits}),
@@ -162,7 +173,49 @@ def onnx_models() -> Calls:
             },
         ),
         "Model": (pq.onnx.Model, {"graph": pq.onnx.fuse(graph)}),
+        "Decoder": (
+            pq.Decoder,
+            {"model": _decoder(), "capacity": 16, "batch": 1, "cache": "f32", "blocks": "s8"},
+        ),
+        "Decoder.call": (_called(pq.Decoder(_decoder(), capacity=2048)), {"tokens": tokens}),
     }
+
+
+def _called(decoder: pq.Decoder) -> Callable[[object], object]:
+    def call(tokens: Any) -> object:
+        decoder.reset()
+        return decoder(tokens)
+
+    return call
+
+
+def _decoder() -> bytes:
+    """Return an attention on itself, as onnxruntime-genai exports it."""
+    import onnx
+
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+        decoder (int64[b, n] input_ids, int64[b, t] attention_mask,
+                 float[b, 1, p, 8] past_key, float[b, 1, p, 8] past_value)
+            => (float[b, n, 8] logits, float[b, 1, t, 8] key,
+                float[b, 1, t, 8] value)
+        <int64[1] one = {1}, int64 last = {1}>
+        {
+            total = ReduceSum <keepdims = 0> (attention_mask, one)
+            less = Sub (total, one)
+            lengths = Cast <to = 6> (less)
+            shape = Shape (attention_mask)
+            whole = Gather <axis = 0> (shape, last)
+            most = Cast <to = 6> (whole)
+            x = Gather (table, input_ids)
+            logits, key, value = com.microsoft.GroupQueryAttention
+                <num_heads = 1, kv_num_heads = 1> (x, x, x, past_key,
+                past_value, lengths, most)
+        }
+    """)
+    table = np.random.default_rng(0).standard_normal((9, 8)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(table, "table"))
+    return bytes(model.SerializeToString())
 
 
 def _float_model() -> bytes:
