@@ -291,7 +291,7 @@ def _numbers(name: str, value: object) -> Array:
         raise ArgumentError(name, shown(value), "numbers, in rows of equal length") from None
     if array.dtype.kind not in "iuf" and not isinstance(value, np.ndarray):
         raise ArgumentError(name, type(value).__name__, "numbers")
-    if array.dtype.kind in "OSUMmcb":
+    if array.dtype.kind in "OSUMmcb" or array.dtype.names:
         raise ArgumentError(name, str(array.dtype), "numbers")
     if array.ndim > 1 and array.size != max(array.shape):
         # Grouped values come as a table; their order is row-major.

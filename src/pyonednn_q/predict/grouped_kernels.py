@@ -162,6 +162,7 @@ def grouped_kernel(
     """
     instance("problem", problem, MatMulProblem)
     instance("attr", attr, Attr)
+    instance("impl", impl, str)
     numbers_of = integers("version", version)
     why = _unknown(problem, attr, impl, numbers_of)
     if why:

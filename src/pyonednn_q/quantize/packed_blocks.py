@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["block_parts", "from_matmul_nbits", "to_matmul_nbits"]
 
 Array = np.ndarray[Any, Any]
+_MOST_POINT = 2**31 - 1
 
 
 def from_matmul_nbits(
@@ -79,6 +80,8 @@ def from_matmul_nbits(
     if inner % size:
         raise ShapeError("block_size", str(size), f"a divisor of k, {inner}: whole blocks")
     codes, scale, point = block_parts(b, scales, zero_points, inner, n, bits, size)
+    if (np.abs(point) > _MOST_POINT).any():
+        raise ArgumentError("zero_points", f"{np.abs(point).max()}", "whole numbers of 32 bits")
     if (point != np.rint(point)).any():
         wanted = "whole numbers: sums of codes have no other zero points"
         raise ArgumentError("zero_points", f"{point[point != np.rint(point)][0]}", wanted)

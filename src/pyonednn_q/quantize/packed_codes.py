@@ -10,6 +10,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import numbers, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.qparams import QParams
+from pyonednn_q.shown import shown
 
 __all__ = [
     "as_matrix",
@@ -72,7 +73,11 @@ def scales_of(name: str, values: object) -> Array:
     array = numbers(name, values, "iufV")
     if array.dtype.kind == "V" and dtypes.from_numpy(array.dtype, name) != "bf16":
         raise DTypeError(name, str(array.dtype), "float32, float16 or bfloat16")
-    return array.astype(np.float32)
+    with np.errstate(over="ignore"):
+        rounded = array.astype(np.float32)
+    if (np.isinf(rounded) & ~np.isinf(array.astype(np.float64))).any():
+        raise ArgumentError(name, shown(array), "numbers that float32 holds")
+    return rounded
 
 
 def as_matrix(name: str, array: Array) -> Array:
