@@ -168,22 +168,6 @@ PQ_TARGET_256 void code_context_256(const std::int8_t* values, const std::uint8_
 }
 #endif
 
-// Loose: anywhere. Of twice a target's width, compilers make loops over memory.
-#define PQ_VECTOR(BYTES, ...) __attribute__((vector_size(BYTES), __VA_ARGS__))
-struct Of512 {
-    using Vector = float __attribute__((vector_size(64)));
-    using Loose = float PQ_VECTOR(64, aligned(4), may_alias);
-};
-struct Of256 {
-    using Vector = float __attribute__((vector_size(32)));
-    using Loose = float PQ_VECTOR(32, aligned(4), may_alias);
-};
-struct Of128 {
-    using Vector = float __attribute__((vector_size(16)));
-    using Loose = float PQ_VECTOR(16, aligned(4), may_alias);
-};
-#undef PQ_VECTOR
-
 // y[i] = Σ by[t] · x[t · stride + i] of so many vectors, in the order of t.
 template <typename Of, std::size_t vectors>
 PQ_INLINE void add_rows(const float* x, const float* by, std::size_t count, std::size_t stride,

@@ -7,8 +7,6 @@
 
 namespace pq {
 
-// Added to a float below 2^22, it leaves the nearest even whole number in the lowest bits.
-inline constexpr float rounder = 12582912.0f;
 inline constexpr float per_log2 = 1.44269504f, log2_high = 0.693145752f, log2_low = 1.42860677e-6f;
 inline constexpr float lowest = -87.0f, highest = 88.0f; // whose powers of e are normal numbers
 

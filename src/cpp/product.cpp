@@ -6,8 +6,6 @@ namespace pq {
 
 namespace {
 
-// Added to a float below 2^22, it leaves the nearest even whole number in the lowest bits.
-constexpr float rounder = 12582912.0f;
 constexpr float most = 255.0f;
 
 PQ_INLINE void products(const Product& product, const std::uint8_t* __restrict x,

@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t lanes = 64;
 constexpr std::size_t grain = std::size_t{32} << 10U; // values of a piece for one thread
-// Adding and taking away 1.5 · 2^23 rounds a float below 2^22 to the nearest even whole number.
-constexpr float rounder = 12582912.0f;
 
 struct Ends {
     float lo, hi;

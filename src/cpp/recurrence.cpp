@@ -24,23 +24,6 @@ namespace {
 constexpr std::size_t lanes = 32;                          // columns that lie together
 constexpr std::size_t most_rows = CodedWeights::most_rows; // of a batch, which read weights once
 
-// Vectors of a target's own width: of twice that, compilers make loops over memory. Loose:
-// anywhere.
-#define PQ_VECTOR(BYTES, ...) __attribute__((vector_size(BYTES), __VA_ARGS__))
-struct Of512 {
-    using Vector = float __attribute__((vector_size(64)));
-    using Loose = float PQ_VECTOR(64, aligned(4), may_alias);
-};
-struct Of256 {
-    using Vector = float __attribute__((vector_size(32)));
-    using Loose = float PQ_VECTOR(32, aligned(4), may_alias);
-};
-struct Of128 {
-    using Vector = float __attribute__((vector_size(16)));
-    using Loose = float PQ_VECTOR(16, aligned(4), may_alias);
-};
-#undef PQ_VECTOR
-
 // 1 + e^-x
 PQ_INLINE float of_sigmoid(float x) {
     const Power e = power(-x);

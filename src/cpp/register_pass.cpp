@@ -90,7 +90,8 @@ Pass largest_from_python(const std::string& dtype, std::size_t images, std::size
 } // namespace
 
 void register_pass(py::module_& m) {
-    py::class_<Pass>(m, "Pass", "A pass of our own over memory, as a step of a program.");
+    py::class_<Pass>(m, "Pass", "A pass of our own over memory, as a step of a program.")
+            .def_readonly("grows", &Pass::grows, "Places of tensors that it writes to beside dst.");
     m.def("quantize_pass", &quantize_from_python, py::arg("images"), py::arg("channels"),
           py::arg("places"), py::arg("dst"), "Codes of float32 values, with channels last.");
     m.def("lookup_pass", &lookup_from_python, py::arg("table"), py::arg("dims"), py::arg("strides"),

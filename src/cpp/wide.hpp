@@ -21,6 +21,27 @@ int vector_bits();
 // Whether loops of PQ_TARGET_VNNI may run.
 bool multiplies_bytes();
 
+// Adding and taking away 1.5 · 2^23 rounds a float below 2^22 to the nearest even whole number,
+// whose lowest bits the sum has.
+inline constexpr float rounder = 12582912.0f;
+
+// Vectors of a target's own width: of twice that, compilers make loops over memory. Loose:
+// anywhere.
+#define PQ_VECTOR(BYTES, ...) __attribute__((vector_size(BYTES), __VA_ARGS__))
+struct Of512 {
+    using Vector = float __attribute__((vector_size(64)));
+    using Loose = float PQ_VECTOR(64, aligned(4), may_alias);
+};
+struct Of256 {
+    using Vector = float __attribute__((vector_size(32)));
+    using Loose = float PQ_VECTOR(32, aligned(4), may_alias);
+};
+struct Of128 {
+    using Vector = float __attribute__((vector_size(16)));
+    using Loose = float PQ_VECTOR(16, aligned(4), may_alias);
+};
+#undef PQ_VECTOR
+
 // The one of three versions of a loop that this CPU runs best.
 template <typename Function>
 Function widest(Function of_512, Function of_256, Function of_any) {

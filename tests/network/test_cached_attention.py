@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.network import CachedAttention, CacheShape
+from pyonednn_q.errors import ArgumentError, LayoutError, ShapeError
+from pyonednn_q.network import CachedAttention, CacheShape, Network, Node
 from pyonednn_q.predict.attention_rows import RotaryAngles, attention_rows
 from support.attention_steps import Steps, of_a_level
 from support.children import run_child
@@ -170,3 +170,16 @@ def test_small_shares_beside_a_large_one_are_not_lost() -> None:
     y = attention_rows(q, k, v, scale=1.0)
     real = attention(q, k, v, 1.0)
     assert np.abs(y - real).max() < 0.02
+
+
+def test_a_cache_with_gaps_is_refused_and_not_copied() -> None:
+    """What a program writes to a copy would be lost."""
+    shape = CacheShape(layers=1, batch=1, groups=1, depth=16, width=16, capacity=16)
+    names = ("q", "k", "v", "cache")
+    node = Node("y", CachedAttention(shape, layer=0, heads=1), names)
+    network = Network(names, [node], ["y"])
+    x = np.ones((1, 2, 16), np.float32)
+    wide = np.zeros((shape.nbytes, 2), np.uint8)
+    with pytest.raises(LayoutError, match="cache"):
+        network(x, x, x, wide[:, 0])
+    network(x, x, x, np.zeros(shape.nbytes, np.uint8))

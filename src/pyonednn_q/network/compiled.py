@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, LayoutError
 from pyonednn_q.native import Prepared
 from pyonednn_q.native.arrays import checked, in_layout
 from pyonednn_q.native.program import Pass, program
@@ -53,6 +53,8 @@ class Compiled:
         self.steps = tuple(lowering.steps)
         self.tensors = dict(lowering.specs)
         self.inputs = {name: self.tensors[name] for name in inputs}
+        passes = ((step, step.runs) for step in self.steps if isinstance(step.runs, Pass))
+        self._grown = {step.reads[at] for step, each in passes for at in each.core.grows}
         self.outputs = {name: each[1] for name, each in zip(outputs, written, strict=True)}
         arrays = {name: at for at, name in enumerate((*inputs, *(each[0] for each in written)), 1)}
         places, arena_bytes, in_place = _placed(lowering, arrays)
@@ -80,6 +82,8 @@ class Compiled:
         ------
         ArgumentError, DTypeError, ShapeError
             Naming the input.
+        LayoutError
+            An input with gaps that calls write to, as to a cache.
         ForkedError
             In a child of the process that compiled it.
         """
@@ -141,7 +145,14 @@ class Compiled:
             wanted = f"{len(self.inputs)}: {', '.join(self.inputs)}"
             raise ArgumentError("arrays", str(len(arrays)), wanted)
         inputs = zip(self.inputs.items(), map(as_carrier, arrays), strict=True)
-        return [in_layout(checked(name, array, spec), spec) for (name, spec), array in inputs]
+        return [self._laid_out(checked(name, array, spec), name) for (name, spec), array in inputs]
+
+    def _laid_out(self, array: Array, name: str) -> Array:
+        """Return an input as the program reads it; what it writes to is refused, not copied."""
+        laid_out = in_layout(array, self.inputs[name])
+        if laid_out is not array and name in self._grown:
+            raise LayoutError(name, f"strides {array.strides}", "no gaps: calls write to it")
+        return laid_out
 
     def _step(self, step: ProgramStep, places: dict[str, Place], is_in_place: bool) -> Step:
         names = (*step.reads, step.writes)
