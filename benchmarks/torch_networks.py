@@ -7,7 +7,7 @@
 Random weights, batch norms with statistics of noise, the default exporter with an open batch.
 "error" is the largest difference of our float form from onnxruntime's by the largest value, cosine
 that of INT8, calibrated on three samples of noise, with FP32 on another; milliseconds as
-`packaged_times.py` takes them, batch 1.
+`packaged_times.py` takes them, batch 1. Nodes that run in Python are told in a line of their own.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from packaged_times import COLUMNS, Array, calls_of, timed
 
 import pyonednn_q as pq
+from pyonednn_q.models.timed_form import TimedForm
 from pyonednn_q.native import runtime
 
 NETWORKS = (
@@ -81,7 +82,12 @@ def row(name: str, options: argparse.Namespace) -> str:
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         want = session.run(None, other)[0].ravel()
         (floats,) = pq.onnx.Model(graph).run(other).values()
-        (codes,) = pq.calibrate(graph, known).model().run(other).values()
+        int8 = pq.calibrate(graph, known).model()
+        (codes,) = int8.run(other).values()
+        for kind, model in (("FP32", pq.onnx.Model(graph)), ("INT8", int8)):
+            model.run(other)
+            if names := TimedForm.of("", graph, model.bound(), other).pythonic:
+                print(f"{name}: {kind} enters Python for {sorted(names)}", flush=True)
         error = np.abs(floats.ravel() - want).max() / np.abs(want).max()
         cells = timed(calls_of(path, (1, 3, side, side), options.threads), options)
     cosine = _cosine(codes.ravel(), want)
