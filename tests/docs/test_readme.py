@@ -42,7 +42,7 @@ def skip_without_files(code: str) -> None:
     """Skip what reads a model that was not fetched, or writes in a font that is not there."""
     for name in re.findall(r'folder / "([\w.-]+\.onnx)"', code):
         if not any(path_of(each).is_file() for each in MODELS if each.endswith(f"/{name}")):
-            pytest.skip(f"{name} is not there: python tools/models.py fetch")
+            pytest.skip(f"{name} is not there: python tools/vectors/models.py fetch")
     for name in re.findall(r'"(\w[\w-]+\.ttf)"', code):
         from PIL import ImageFont
 

@@ -2,7 +2,7 @@
 
 `pytest -m truth` compares many outputs, and finds the order of operations where none is known:
 with PYONEDNN_Q_KERNELS set to a file's name, what was found is written there, for
-tools/kernel_models.py.
+tools/matrix/kernel_models.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every implementation that the library offers and the guard table trusts, on random problems with
 values at the ends of their types: equal in every output. With PYONEDNN_Q_SUMS set to a file's name,
-what was compared is written there, for tools/saturation.py.
+what was compared is written there, for tools/pages/saturation.py.
 """
 
 from __future__ import annotations

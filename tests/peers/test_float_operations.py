@@ -193,7 +193,7 @@ def test_softmax_of_floats(axis: int) -> None:
 @pytest.mark.parametrize("operator", ["Sigmoid", "Tanh", "HardSigmoid", "Elu", "Exp"])
 def test_functions_of_floats(operator: str) -> None:
     result, wanted, _ = compiled(([make(operator, ["x"], ["y"])], ONE, {}))
-    # 8 units of the value, or of 1: what `tools/function_errors.py` finds of the worst of these.
+    # 8 units of the value, or of 1: what `tools/measure/function_errors.py` finds of the worst.
     assert np.all(np.abs(result - wanted) <= 8 * 2.0**-24 * np.maximum(1, np.abs(wanted)))
 
 

@@ -1,4 +1,4 @@
-"""Trained models as packages ship them: fetched by tools/models.py, else skipped by name."""
+"""Trained models as packages ship them: tools/vectors/models.py fetches them, else skipped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CASES = list(MODELS)
 def graph_of(name: str) -> Graph:
     """Return a model as it is read, with lengths that it leaves open."""
     if not path_of(name).is_file():
-        pytest.skip(f"{name} is not there: python tools/models.py fetch")
+        pytest.skip(f"{name} is not there: python tools/vectors/models.py fetch")
     return pq.onnx.load(path_of(name))
 
 

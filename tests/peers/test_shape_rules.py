@@ -106,7 +106,7 @@ def test_packaged_models(name: str) -> None:
     """With lengths bound: what rules say of all tensors is so in ONNX's inference, and is run."""
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     if not path_of(name).is_file():
-        pytest.skip(f"{name} is not there: python tools/models.py fetch")
+        pytest.skip(f"{name} is not there: python tools/vectors/models.py fetch")
     read = pq.onnx.load(path_of(name))
     arrays = arrays_for(tuple(read.inputs), MODELS[name][1], 0)
     graph = bound(read, {n: arrays[n].shape for n in read.symbols}) if read.symbols else read

@@ -29,7 +29,7 @@ def test_every_case() -> None:
     right = sum(not verdict.reason for _, verdict in results)
     print(f"{len(results)} cases, {right} right, the others refused")  # noqa: T201
     if f"(here {onnx.__version__})" in PAGE.read_text():  # of another there are other cases
-        again = "run: python tools/standard_cases.py > docs/reference/standard_cases.md"
+        again = "run: python tools/pages/standard_cases.py > docs/reference/standard_cases.md"
         assert "".join(standard_cases.page(results)) == PAGE.read_text(), again
 
 

@@ -28,8 +28,8 @@ def roundings(model: Any, images: Any) -> float:
     """Bound how far two float32 runtimes may be apart: each rounds after every addition.
 
     A layer adds as many products as its weights have for an output, or as many values as a window
-    holds; functions are within 8 units (`tools/function_errors.py` measures 5.5). Of the largest
-    value between layers, each rounding is 2^-24.
+    holds; functions are within 8 units (`tools/measure/function_errors.py` measures 5.5). Each
+    rounding is 2^-24 of the largest value between layers.
     """
     count, largest = 0, 1.0
     for layer in model:

@@ -21,18 +21,18 @@ from pyonednn_q.requantize import quantize_rules
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
-PROBE = "probe both runtimes again: see the top of tools/support_matrix.py"
+PROBE = "probe both runtimes again: see the top of tools/matrix/support_matrix.py"
 
 
 def test_the_guard_page_is_the_guard_table() -> None:
     page = "\n".join(support_matrix.guards_page()) + "\n"
     current = (REFERENCE / "guards.md").read_text() == page
-    assert current, "run: python tools/support_matrix.py guards > docs/reference/guards.md"
+    assert current, "run: python tools/matrix/support_matrix.py guards > docs/reference/guards.md"
 
 
 def test_the_page_of_the_hunt_tells_of_nothing_wrong() -> None:
     page = (REFERENCE / "hunt.md").read_text()
-    assert page.startswith(hunt_page.HEAD), "write it again: see the top of tools/hunt_page.py"
+    assert page.startswith(hunt_page.HEAD), "write it again: see the top of tools/hunt/hunt_page.py"
     rows = [
         line.split(" | ") for line in page.splitlines() if re.match(r"\| (layers|plain) ", line)
     ]
@@ -61,7 +61,7 @@ def test_the_page_of_kernel_models_is_the_table() -> None:
     """Both are made from each other: what is proven from the table, the counts from the page."""
     page = (REFERENCE / "kernel_models.md").read_text()
     rows = kernel_models.rows_of(kernel_models.TABLE.read_text(), page)
-    advice = "run: python tools/kernel_models.py, with parts as it says"
+    advice = "run: python tools/matrix/kernel_models.py, with parts as it says"
     assert "\n".join(kernel_models.page(rows)) + "\n" == page, advice
     assert "\n".join(kernel_blocks.table(rows)) + "\n" == kernel_models.TABLE.read_text(), advice
     assert len(rows) == len(proofs()) > 1000
@@ -77,7 +77,7 @@ def test_the_table_of_kernel_models_can_be_read() -> None:
 def test_the_page_of_dialects_is_the_catalogue() -> None:
     page = "\n".join(dialects.static_page()) + "\n" + dialects.STUDIES
     current = (REFERENCE / "dialects.md").read_text().startswith(page)
-    assert current, "run: python tools/dialects.py"
+    assert current, "run: python tools/pages/dialects.py"
 
 
 def test_the_page_of_dialects_names_every_rule_of_quantizing() -> None:

@@ -72,7 +72,7 @@ def test_what_has_no_row_says_nothing_but_whether_it_is_of_codes() -> None:
 
 def test_the_page_of_kinds_is_the_table() -> None:
     page = PACKAGE.parents[1] / "docs" / "reference" / "operator_kinds.md"
-    again = "run: python tools/operator_kinds.py > docs/reference/operator_kinds.md"
+    again = "run: python tools/pages/operator_kinds.py > docs/reference/operator_kinds.md"
     assert "".join(operator_kinds.page()) == page.read_text(), again
 
 

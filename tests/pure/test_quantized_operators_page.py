@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "quantized_operators.m
 
 def test_the_page_is_the_catalogue() -> None:
     written = "\n".join(quantized_operators.page()) + "\n"
-    again = "run: python tools/quantized_operators.py > docs/reference/quantized_operators.md"
+    again = "run: python tools/pages/quantized_operators.py > docs/reference/quantized_operators.md"
     assert written == PAGE.read_text(), again
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import recipe
+from release import recipe
 
 
 @pytest.mark.parametrize("python", recipe.PYTHONS)

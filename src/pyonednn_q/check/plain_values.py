@@ -10,7 +10,7 @@
                  and count where padding does
     resampling   src at (o + 1/2) · I / O − 1/2 along each dimension: the nearest, or between two
 
-Read here once more, apart from what the hunt (tools/hunt_plain.py) and the tests compare with.
+Read here once more, apart from what the hunt (tools/hunt/hunt_plain.py) and the tests compare with.
 """
 
 from __future__ import annotations

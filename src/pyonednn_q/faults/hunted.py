@@ -1,8 +1,8 @@
 """Hunted: on how many problems a hunt has run a kernel without finding anything wrong.
 
-`hunted.json` is written by ``tools/hunt_registry.py`` from results of the hunt: problems that ran,
-by version and runtime of oneDNN, instruction set, kind and implementation. A kernel that was found
-wrong is not in it, nor is what no hunt has run: a newer oneDNN, or other features.
+`hunted.json` is written by ``tools/hunt/hunt_registry.py`` from results of the hunt: problems that
+ran, by version and runtime of oneDNN, instruction set, kind and implementation. A kernel that was
+found wrong is not in it, nor is what no hunt has run: a newer oneDNN, or other features.
 """
 
 from __future__ import annotations

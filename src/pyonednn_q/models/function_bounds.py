@@ -2,9 +2,9 @@
 
 Nobody documents the errors of kernels, so they are measured: of oneDNN's in `predict.float_bounds`,
 of onnxruntime's in `graph.kinds`, in the same form, units · 2^-24 · max(1, |f(x)|) over floats of
-magnitude 2^-30 to 2^7 (`tools/function_errors.py`; tests/models/test_function_bounds.py measures
-again). What softmax and layer normalization make of exponentials, sums and a root follows from
-those and from the model of `float_bounds`.
+magnitude 2^-30 to 2^7 (`tools/measure/function_errors.py`; tests/models/test_function_bounds.py
+measures again). What softmax and layer normalization make of exponentials, sums and a root follows
+from those and from the model of `float_bounds`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     both signs       where the least value, as aggregated, or the lower percentile is below 0
 
 Source: the range initializers and quantizers of NNCF 2.18, compared with it over 100 and more
-configurations (`tools/training_tool_vectors.py`).
+configurations (`tools/vectors/training_tool_vectors.py`).
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def test_ranges_by_scope_are_the_tools() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_ranges_are_those_that_the_tool_exports_now() -> None:
-    """Some configurations of the file that `tools/training_tool_vectors.py` writes, live."""
+    """Some configurations of what `tools/vectors/training_tool_vectors.py` writes, live."""
     tool()
     pytest.importorskip("nncf.torch")
     cases = json.loads(VECTORS.read_text())["cases"]

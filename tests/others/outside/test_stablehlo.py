@@ -75,4 +75,4 @@ def test_a_neighbouring_code_is_seen(cases: list[Case]) -> None:
 
 @pytest.mark.parametrize("op", COUNTS)
 def test_the_page_has_the_counts(op: str) -> None:
-    assert is_told("StableHLO", op, *COUNTS[op]), "run tools/outside_suites.py"
+    assert is_told("StableHLO", op, *COUNTS[op]), "run tools/pages/outside_suites.py"

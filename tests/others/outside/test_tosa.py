@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.executed
 
 GENERATOR = "tosa_verif_build_tests"
-TOOL = Path(__file__).parents[3] / "tools/tosa_vectors.py"
+TOOL = Path(__file__).parents[3] / "tools/vectors/tosa_vectors.py"
 # Cases and outputs in tests/data/tosa.npz.
 COUNTS = {
     "RESCALE": (240, 10722),
@@ -111,4 +111,4 @@ def test_new_cases_of_an_installed_generator(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("op", COUNTS)
 def test_the_page_has_the_counts(op: str) -> None:
-    assert is_told("TOSA", op, *COUNTS[op]), "run tools/outside_suites.py"
+    assert is_told("TOSA", op, *COUNTS[op]), "run tools/pages/outside_suites.py"

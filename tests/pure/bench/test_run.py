@@ -129,7 +129,7 @@ SCHEMA = json.loads((resources.files("pyonednn_q.bench") / "run.schema.json").re
 
 
 def test_the_schema_that_comes_along_is_that_of_the_types() -> None:
-    """Else: python tools/bench_schema.py > src/pyonednn_q/bench/run.schema.json."""
+    """Else: python tools/pages/bench_schema.py > src/pyonednn_q/bench/run.schema.json."""
     assert json.loads(json.dumps(json_schema())) == SCHEMA
 
 

@@ -27,7 +27,7 @@ REFERENCE = composer_pages.REFERENCE
 DOCS = REFERENCE.parent
 PAGES = sorted(DOCS.glob("*.md"))
 SESSIONS = [page for page in PAGES if "```pycon" in page.read_text()]
-WRITE = "run: python tools/composer_pages.py"
+WRITE = "run: python tools/pages/composer_pages.py"
 
 
 def blocks(language: str, page: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What may enter the table of proven models: tools/kernel_models.py, on made-up findings."""
+"""What may enter the table of proven models: tools/matrix/kernel_models.py, on made-up findings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From configurations to ranges: what the training tool exports, end to end.
 
-The file is written by `tools/training_tool_vectors.py`, with NNCF 2.18 itself.
+The file is written by `tools/vectors/training_tool_vectors.py`, with NNCF 2.18 itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_there_are_configurations_of_every_kind() -> None:
 
 
 def test_default_weights_have_zero_on_a_level_and_half_of_the_codes() -> None:
-    """Of the largest magnitude 1, 2.18 exports this: python tools/training_tool_vectors.py."""
+    """For the largest magnitude 1, 2.18 exports this: tools/vectors/training_tool_vectors.py."""
     (layer,) = read_config({"algorithm": "quantization"}).layers(["conv"]).values()
     assert layer.weights is not None
     wei = np.random.default_rng(0).uniform(-1, 1, (4, 90))

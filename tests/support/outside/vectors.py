@@ -1,4 +1,4 @@
-"""Vectors of outside suites, as `tools/vectors.py` packs them."""
+"""Vectors of outside suites, as `tools/vectors/vectors.py` packs them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ MODELS: Mapping[str, Sizes] = {
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a model, whether it was fetched or not: see tools/models.py."""
+    """Return the file of a model, whether it was fetched or not: see tools/vectors/models.py."""
     return Path(os.environ.get("PYONEDNN_Q_CACHE", "/var/tmp/pyonednn_q")) / "models" / name
 
 

@@ -165,8 +165,8 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=operand_with_gaps,
         effect="operands are read as if they had no gaps",
         remedy="operands without gaps",
-        source="measured: 3.7.2, SSE41 to AVX512_CORE_BF16, `tools/hunt.py --plain --ignore` this "
-        "row, seed 77: 25 of 27 wrong; of convolutions and deconvolutions on every kernel "
+        source="measured: 3.7.2, SSE41 to AVX512_CORE_BF16, `tools/hunt/hunt.py --plain --ignore` "
+        "this row, seed 77: 25 of 27 wrong; of convolutions and deconvolutions on every kernel "
         "but reference loops; matmul, inner product and 3.13.2 were right",
     ),
     Guard(
@@ -222,7 +222,7 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=operand_across_layout,
         effect="a post-op's operand is read from places other than its own, beyond its end too",
         remedy="a row-major dst, or an operand of dst's size",
-        source="measured: 3.7.2 and 3.13.2, SSE41, AVX2 and AVX512_CORE_BF16, `tools/hunt.py "
+        source="measured: 3.7.2 and 3.13.2, SSE41, AVX2 and AVX512_CORE_BF16, `tools/hunt/hunt.py "
         "--plain --ignore` this row, seed 77, 20 000 problems: 12 of 12 and 23 of 23 wrong;"
         " 3.7.2 takes no operands along the last dimension alone; beside an src1 in another"
         " order 3.13.2 crashes",
@@ -238,7 +238,7 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         effect="values are read, or stored, as if neighbouring channels were places of one; bytes "
         "behind dst are written",
         remedy="src and dst both declared channels last: of one place these are the same bytes",
-        source="measured: 3.7.2 and 3.13.2, SSE41, AVX2 and AVX512_CORE_BF16, `tools/hunt.py "
+        source="measured: 3.7.2 and 3.13.2, SSE41, AVX2 and AVX512_CORE_BF16, `tools/hunt/hunt.py "
         "--plain --ignore` this row, seed 77, 20 000 problems: 254 of 382 wrong, on SSE41 "
         "201 of 303; reference loops were right",
     ),
@@ -252,8 +252,8 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=pooled_beside_operand,
         effect="the operand is read in another order than its own",
         remedy="tensors and operands channels last",
-        source="measured: 3.7.2 and 3.13.2, `tools/hunt.py --plain --ignore` this row, seed 77, 20"
-        " 000 problems: on AVX512_CORE_BF16 46 of 73 and 12 of 21 wrong, on AVX2 and SSE41 "
+        source="measured: 3.7.2 and 3.13.2, `tools/hunt/hunt.py --plain --ignore` this row, seed "
+        "77, 20 000 problems: on AVX512_CORE_BF16 46 of 73 and 12 of 21 wrong, on AVX2 and SSE41 "
         "15 of 36 of 3.7.2 and none of 7; right were dst of one place in float32, most of "
         "them",
     ),
@@ -269,7 +269,7 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         remedy="tensors row-major or channels last",
         source="measured: 3.7.2 and 3.13.2, all levels, SSE41 to AMX, slopes of a channel each "
         "beside src whose columns, or images, lie within channels: some of them, and none of the "
-        "usual orders, in `tools/hunt.py --plain`",
+        "usual orders, in `tools/hunt/hunt.py --plain`",
     ),
     Guard(
         id="sum-into-gaps",
@@ -281,7 +281,8 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=sum_with_gaps,
         effect="gaps are written as if they were values, and the last values are left out",
         remedy="a dst without gaps",
-        source="measured: 3.7.2, all levels, SSE41 to AMX, u8, s8, s32 and bf16, `tools/hunt.py "
-        "--plain --ignore` this row, seed 77: 884 of 884 wrong; f32 and 3.13.2 were right",
+        source="measured: 3.7.2, all levels, SSE41 to AMX, u8, s8, s32 and bf16, "
+        "`tools/hunt/hunt.py --plain --ignore` this row, seed 77: 884 of 884 wrong; f32 "
+        "and 3.13.2 were right",
     ),
 )

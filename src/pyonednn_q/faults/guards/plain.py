@@ -120,7 +120,7 @@ PLAIN_GUARDS: tuple[Guard, ...] = (
         effect="maxima are rounded to dst's type before post-ops read them",
         remedy="an f32 dst, or one of src's type",
         source="measured: 3.13.2, all levels, SSE41 to AMX, reference loops, which alone take two "
-        "types, `tools/hunt.py --plain --ignore` this row, seed 77, 20 000 problems: 45 of 368 "
-        "wrong, where maxima are below 0 or beyond the type; 3.7.2 has no such problem",
+        "types, `tools/hunt/hunt.py --plain --ignore` this row, seed 77, 20 000 problems: 45 of "
+        "368 wrong, where maxima are below 0 or beyond the type; 3.7.2 has no such problem",
     ),
 )
