@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# The imports above, as data for __getattr__; tests/pure/test_house.py keeps the two equal.
+# The imports above, as data for __getattr__; tests/pure/house/test_house.py keeps the two equal.
 _NAMES = {
     "compose": "compose_chain compose_layer",
     "errors": "ArgumentError Error UnsupportedError",

@@ -225,7 +225,7 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
     ("conv-1x1-s8-src-zero-point", pixels(7, src="s8"), SRC_POINT, NEW, AVX512, CONV_1X1),
     ("conv-1x1-five-pixels", pixels(5), PLAIN, NEW, AVX512, CONV_1X1),
     ("conv-1x1-five-pixels", pixels(5), SRC_POINT, OLD, AVX512, CONV_1X1),
-    # Now and then, with two threads; compare `tests/native/test_guards_shown.py`.
+    # Now and then, with two threads; compare `tests/faults/test_guards_shown.py`.
     ("deconv-stride-src-zero-point", deconv(3, 2, padding=1), SRC_POINT, NEW, AMX, DECONV_AMX),
     ("deconv-stride-s8", deconv(3, 2, "s8", padding=1), PLAIN, NEW, VNNI, DECONV_VNNI),
     ("deconv-stride-src-zero-point", deconv(3, 3), SRC_POINT, NEW, AMX, DECONV_AMX),

@@ -117,7 +117,7 @@ CV18xx); they are held to their definitions in rational arithmetic (`tests/other
 `tosa` is TOSA's specification, held to its reference model (`tests/others/outside`).
 
 `onednn` is what the named primitive computes, the same on every instruction set from AVX2 on and on
-3.7 and 3.13, each float32 step as printed (`tests/native/test_quantized_onednn.py`, in rational
+3.7 and 3.13, each float32 step as printed (`tests/emulate/test_quantized_onednn.py`, in rational
 arithmetic; `sigmoid`, `softmax` and powers but 1 and 2 within the measured error of the kernels).
 Only compiled kernels run; where the library has a reference loop alone, as for the mean of a small
 image of few channels on AVX2, the call is refused by that name.

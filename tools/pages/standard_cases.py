@@ -28,7 +28,7 @@ HEAD = f"""\
 # The standard's cases
 
 Written by `tools/pages/standard_cases.py`; do not edit.
-`tests/peers/test_standard_cases.py` runs all of it again.
+`tests/peers/onnx/test_standard_cases.py` runs all of it again.
 
 The package onnx (here {onnx.__version__}) makes and ships cases for every operator: a model, inputs
 and what they must give, as near as it says. Each runs through `pq.onnx.load`, `fuse` and

@@ -1,7 +1,7 @@
 """In which cases an operator does not run by its definition in Python, though others do.
 
-tests/peers/test_reference_drawn.py draws attributes for each kind that is `compared`, of opset 7 to
-the newest that onnxruntime knows. Others have been compared by nobody, and are refused; so are
+tests/peers/onnx/test_reference_drawn.py draws attributes for each kind that is `compared`, of opset
+7 to the newest that onnxruntime knows. Others have been compared by nobody, and are refused; so are
 cases in which runtimes or opsets disagree.
 """
 

@@ -13,7 +13,7 @@ import pytest
 import quantized_operators
 from pyonednn_q import emulate as quantized
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "quantized_operators.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "quantized_operators.md"
 
 
 def test_the_page_is_the_catalogue() -> None:

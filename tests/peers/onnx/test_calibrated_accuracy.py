@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 PACKAGES = {"digits": "sklearn", "vowels": "aeon", "textures": "skimage"}
 LEAST = 0.5  # points below FP32
 

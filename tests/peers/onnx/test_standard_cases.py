@@ -16,7 +16,7 @@ from pyonednn_q.onnx.reference_repairs import REPAIRED, repaired_operators
 from support.standard.cases import cases
 from support.standard.verdict import judged
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "standard_cases.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "standard_cases.md"
 
 pytestmark = pytest.mark.executed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "src" / "pyonednn_q"
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 HOW = PAGE.partition("## How to add")[2].partition("\n## ")[0]

@@ -1,4 +1,4 @@
-"""Laws of the house about who does what: who writes markup, who parses, who prints."""
+"""Laws of the house: who does what, and what stands where."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from pyonednn_q.commands import cli
 from pyonednn_q.commands.option_table import rows_of
 
-PACKAGE = Path(__file__).parents[2] / "src" / "pyonednn_q"
+PACKAGE = Path(__file__).parents[3] / "src" / "pyonednn_q"
 FILES = {str(path.relative_to(PACKAGE)): path for path in PACKAGE.rglob("*.py")}
 TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
 MARKUP = re.compile(
@@ -163,3 +163,28 @@ def test_a_public_name_has_a_caller_or_a_page() -> None:
     }
     assert {name for name in without if not name[0].isupper() or name.isupper()} == set()
     assert {n for n in without if not any(n in used[home] for home in public[n])} == set()
+
+
+# Folders of tests that are of no room: of tools, of the tree as a whole, of other people's truths.
+QUESTIONS = {"docs", "house", "isa", "others", "stress", "support", "tools"}
+
+
+def test_tests_stand_in_a_folder_of_their_room() -> None:
+    """In tests/ROOM, tests/pure/ROOM or tests/peers/ROOM: docs/testing.md says which."""
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} | QUESTIONS
+    loose = {name.removesuffix(".py") for name in FILES if "/" not in name}
+    paths = [path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")]
+    assert len(paths) > 380
+    for path in paths:
+        *folders, name = path.parts
+        if folders == ["pure"]:
+            stem = name.removeprefix("test_").removesuffix(".py")
+            assert any(stem == one or stem.startswith(f"{one}_") for one in loose), path
+        else:
+            assert next(part for part in folders if part not in {"pure", "peers"}) in rooms, path
+    # tests/ is on the path of imports: where they are not installed, these would be found there.
+    assert {path.parts[0] for path in paths} & {"onnx", "torch"} == set()
+
+
+def test_tools_stand_in_rooms() -> None:
+    assert [path for path in (ROOT / "tools").iterdir() if path.is_file()] == []

@@ -10,7 +10,7 @@ import pytest
 
 import pyonednn_q as pq
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAMES = ["ExactQuantizer", "QuantizedLayer", "load", "quantize", "swap"]
 
 

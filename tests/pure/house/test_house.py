@@ -21,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "src" / "pyonednn_q"
 PURE = (
     *("shown", "cpu", "report", "errors", "argument", "dtypes", "qparams", "check"),

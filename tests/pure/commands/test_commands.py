@@ -19,7 +19,7 @@ from pyonednn_q.bench import suite
 from pyonednn_q.commands import cli, completion
 from pyonednn_q.commands.cli import parser
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 TREE = parser()
 (BRANCHES,) = [a.choices for a in TREE._actions if isinstance(a, argparse._SubParsersAction)]
 COMMANDS = tuple(BRANCHES)

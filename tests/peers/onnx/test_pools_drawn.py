@@ -1,6 +1,6 @@
 """Pools with drawn attributes, in every form in which they run here, beside the standard's text.
 
-pytest tests/peers/test_pools_drawn.py --drawn-pools 20000 -s
+pytest tests/peers/onnx/test_pools_drawn.py --drawn-pools 20000 -s
 """
 
 from __future__ import annotations

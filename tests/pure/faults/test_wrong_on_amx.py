@@ -19,7 +19,7 @@ from pyonednn_q.primitive.post_ops import BinaryPostOp
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, Problem
 from pyonednn_q.primitive.tensor import TensorSpec
 
-FILE = Path(__file__).parent.parent / "data" / "wrong_on_amx.jsonl"
+FILE = Path(__file__).parents[2] / "data" / "wrong_on_amx.jsonl"
 
 
 def dims(text: str) -> tuple[int, ...]:

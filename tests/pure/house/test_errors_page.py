@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "src" / "pyonednn_q"
 PAGE = (ROOT / "docs" / "errors.md").read_text()
 ROWS = {

@@ -15,7 +15,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.graph.kinds import KINDS, kind_of
 
-PACKAGE = Path(__file__).parents[2] / "src" / "pyonednn_q"
+PACKAGE = Path(__file__).parents[3] / "src" / "pyonednn_q"
 ROOMS = ("onnx", "network", "models", "torch")
 # What onnx.reference computes otherwise than ONNX says, by ONNX's names: there a name is all.
 DEFINITIONS = ("reductions", "regions", "repairs", "resizing", "shapes", "windows")

@@ -121,7 +121,9 @@ def test_both_compute(names: tuple[str, ...], order: str) -> None:
     if reason:
         pytest.skip(reason)
     if runtime.threading_runtime() == "SYCL" and order == "before" and "openvino" in names:
-        pytest.skip("the SYCL wheel finds no CPU after openvino: tests/peers/test_openvino.py")
+        pytest.skip(
+            "the SYCL wheel finds no CPU after openvino: tests/peers/bench/test_openvino.py"
+        )
     theirs = "".join(PEERS[name] for name in names)
     uses = f"uses = [{', '.join(f'use_{name}' for name in names)}]\n"
     program = (theirs + OURS if order == "before" else OURS + theirs) + uses + TOGETHER
