@@ -52,8 +52,11 @@ _BORROWED = ("bf16", "s4", "u4")
 NAMES = tuple(_TABLE)
 _OF_NUMPY = {row.numpy: name for name, row in _TABLE.items()}
 
+FLOATS = ("f32", "bf16", "f16")
+INT8 = ("u8", "s8")
 F32_WHOLE = 2**24  # float32 holds all whole numbers up to it
 F32_UNIT = 2.0**-24  # what one float32 rounding changes at most, in parts of the value
+F32_BELOW_S32 = 2**31 - 128  # the largest below 2**31: where some kernels saturate
 F32_LEAST = 2.0**-126  # the least normal number of float32: below, it is coarser, or 0
 F32_FAR = 3.4e38  # float32 is infinite a little beyond
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pyonednn_q.network.arena import LINE, arranged
+from pyonednn_q.native.arrays import LINE
+from pyonednn_q.network.arena import arranged
 
 
 def drawn(seed: int) -> dict[str, tuple[int, int, int]]:

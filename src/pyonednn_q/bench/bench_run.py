@@ -23,11 +23,12 @@ from msgspec import Meta
 from pyonednn_q.argument import instance
 from pyonednn_q.bench.columns import Over, RowInRun, RowStatistics, statistics
 from pyonednn_q.bench.files import Times, read_json
-from pyonednn_q.bench.precision import FLOATS, Precision
+from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.row import OURS, Row
 from pyonednn_q.bench.summary import Ratio, paired_ratio, total_ratio
 from pyonednn_q.cpu import cpu_name
+from pyonednn_q.dtypes import FLOATS
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.shown import package_version, shown

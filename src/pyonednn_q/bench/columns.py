@@ -9,10 +9,11 @@ from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyonednn_q.bench.precision import FLOATS, Precision
+from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.row import OURS, Row
 from pyonednn_q.bench.summary import Ratio
+from pyonednn_q.dtypes import FLOATS
 
 __all__ = ["BenchColumn", "Over", "RowInRun", "columns", "is_race_disturbed", "statistics", "time"]
 

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import FLOATS
 from pyonednn_q.errors import DTypeError
 from pyonednn_q.shown import shown
 
-__all__ = ["FLOATS", "Precision"]
+__all__ = ["Precision"]
 
-FLOATS = ("f32", "bf16", "f16")
 _ACTIVATIONS = ("u8", "s8")
 _STORED = ("u8", "s8", "s32", "f32", "bf16", "f16")
 _NAME = re.compile("(" + "|".join(dtypes.NAMES) + ")")

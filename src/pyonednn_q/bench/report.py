@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pyonednn_q.argument import flag, instance, whole
 from pyonednn_q.bench.bench_run import Run, Total, in_run
 from pyonednn_q.bench.columns import columns, is_race_disturbed, time
-from pyonednn_q.bench.precision import FLOATS
 from pyonednn_q.bench.probe import PEAK_PROBLEMS
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.summary import Ratio
+from pyonednn_q.dtypes import FLOATS
 from pyonednn_q.native.timing import TAKEN_AGAIN
 from pyonednn_q.report import table as tables
 from pyonednn_q.report.table import Column, Table

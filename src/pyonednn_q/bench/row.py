@@ -153,7 +153,7 @@ class Row:
 
     @property
     def summary(self) -> Summary:
-        """Of the samples."""
+        """The summary of the samples."""
         return _summary(self.samples_us)
 
     @property

@@ -78,7 +78,7 @@ Dims = tuple[int, ...]
 _LOUD = 6  # styles from quiet to loud
 _STYLES = _LOUD + 2
 _FLOATS = 4.0
-_WIDE = 2**20  # of a residual of 32 bits
+WIDE = 2**20  # of a residual of 32 bits
 
 
 class Draw:
@@ -128,8 +128,8 @@ class Draw:
         is_float = dtypes.is_float(dtype)
         lo, hi = -_FLOATS, _FLOATS
         if not is_float:
-            lo, hi = dtypes.qmin(dtype), min(dtypes.qmax(dtype), _WIDE)
-            lo = max(lo, -_WIDE)
+            lo, hi = dtypes.qmin(dtype), min(dtypes.qmax(dtype), WIDE)
+            lo = max(lo, -WIDE)
         sizes = np.geomspace((hi - lo) / 128, hi - lo, _LOUD)[np.minimum(style, _LOUD - 1)]
         least, greatest = (np.clip(zero_point + ends, lo, hi) for ends in (-sizes, sizes))
         uniform = least + self._rng.random(dims) * (greatest - least)

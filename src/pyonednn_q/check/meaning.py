@@ -116,7 +116,6 @@ Array = np.ndarray[Any, Any]
 _ULP = {"f32": 2.0**-23, "bf16": 2.0**-7, "f16": 2.0**-10}
 _LARGEST = {"f32": F32_FAR, "bf16": 3.3e38, "f16": 65504.0}
 _SMALLEST = {"f32": F32_LEAST, "bf16": F32_LEAST, "f16": 2.0**-14}  # normal; below may be flushed
-_S32_SATURATED = 2147483520  # the largest float32 below 2**31: where some kernels saturate
 _NOTHING = np.zeros(1)
 
 
@@ -294,7 +293,7 @@ class Meaning:
     def _whole(self, acc: F64) -> Band:
         whole = acc + self.dst_zero_point + (0.0 if self.bias is None else self.bias)
         whole = np.clip(whole, dtypes.qmin(self.dst), dtypes.qmax(self.dst))
-        return Band(np.where(whole > _S32_SATURATED, _S32_SATURATED, whole), whole)
+        return Band(np.where(whole > dtypes.F32_BELOW_S32, dtypes.F32_BELOW_S32, whole), whole)
 
     def _near(self, acc: F64, levels: float, relative: float, of_acc: float) -> Band:
         """Return the band around the real value that another runtime's arithmetic keeps to."""
@@ -315,7 +314,7 @@ class Meaning:
                 high = np.clip(high, *np.floor(ends + 0.5 + F32_UNIT * np.abs(ends)))
         low = np.clip(low, least, greatest)
         if self.dst == "s32":
-            low = np.minimum(low, _S32_SATURATED)
+            low = np.minimum(low, dtypes.F32_BELOW_S32)
         return Band(low, np.clip(high, least, greatest))
 
     def _entering(self, acc: F64, error: F64) -> tuple[F64, F64]:
@@ -344,7 +343,7 @@ class Meaning:
         least, greatest = dtypes.qmin(self.dst), dtypes.qmax(self.dst)
         low = np.clip(low - self.levels, least, greatest)
         if self.dst == "s32":
-            low = np.minimum(low, _S32_SATURATED)
+            low = np.minimum(low, dtypes.F32_BELOW_S32)
         return Band(low, np.clip(high + self.levels, least, greatest))
 
     def _at(self, places: Places, operands: Mapping[str, Array]) -> dict[str, Array]:

@@ -19,6 +19,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain import description_text, presets
 from pyonednn_q.explain.description import read
 from pyonednn_q.explain.plan_report import Report
+from pyonednn_q.faults.guards.guard import FLOOR
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
@@ -26,7 +27,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     import argparse
 
-_FLOOR, _CEILING = (3, 7, 0), (4, 0, 0)
+_CEILING = (4, 0, 0)
 _HEADINGS = {"layers": "layers", "subgraphs": "subgraphs", "chains": "chains behind a convolution"}
 
 
@@ -161,6 +162,6 @@ def _version(text: str) -> tuple[int, int, int]:
     match = re.fullmatch(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", text)
     if match is not None:
         major, minor, patch = (int(part or 0) for part in match.groups())
-        if _FLOOR <= (major, minor, patch) < _CEILING:
+        if FLOOR <= (major, minor, patch) < _CEILING:
             return major, minor, patch
     raise ArgumentError("--version", shown(text), "3.7 or a later 3.x, as in 3.7 or 3.13.2")

@@ -5,27 +5,26 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from pyonednn_q.commands.option_table import OptionRow
+from pyonednn_q.commands.option_table import FLAG, OptionRow
 from pyonednn_q.explain.description import POLICIES
 
 __all__ = ["OPTIONS"]
 
-_FLAG = {"action": "store_true"}
 _EXPLAIN = ("explain",)
 _LAYER = partial(OptionRow, commands=_EXPLAIN, only="problem")
 OPTIONS = (
     OptionRow(
         "layer", _EXPLAIN, "preset, file, - or model", how={"nargs": "?", "metavar": "LAYER"}
     ),
-    _LAYER("--list", help="list the presets", how=_FLAG),
-    _LAYER("--show", help="print the description, as TOML", how=_FLAG),
+    _LAYER("--list", help="list the presets", how=FLAG),
+    _LAYER("--show", help="print the description, as TOML", how=FLAG),
     _LAYER("--policy", help="which rewrites may fire", how={"choices": POLICIES}),
     _LAYER("--dst", help="store this data type instead", how={"metavar": "DTYPE"}),
-    _LAYER("--strict", help="refuse steps that are left over", how=_FLAG),
-    OptionRow("--trace", _EXPLAIN, "tell every rewrite and refusal", how=_FLAG),
-    _LAYER("--benchdnn", help="add the line for benchdnn", how=_FLAG),
+    _LAYER("--strict", help="refuse steps that are left over", how=FLAG),
+    OptionRow("--trace", _EXPLAIN, "tell every rewrite and refusal", how=FLAG),
+    _LAYER("--benchdnn", help="add the line for benchdnn", how=FLAG),
     OptionRow("--html", _EXPLAIN, "write a page as well", how={"metavar": "FILE", "type": Path}),
     _LAYER("--isa", help="plan for this instruction set, as in ONEDNN_MAX_CPU_ISA"),
     _LAYER("--version", help="and for this version of oneDNN: 3.7, 3.13.2"),
-    _LAYER("--here", help="plan for the oneDNN of this process", how=_FLAG),
+    _LAYER("--here", help="plan for the oneDNN of this process", how=FLAG),
 )

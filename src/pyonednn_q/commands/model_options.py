@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyonednn_q.acc import SATURATIONS
-from pyonednn_q.commands.option_table import OF_MODELS, OptionRow
+from pyonednn_q.commands.option_table import FLAG, OF_MODELS, OptionRow
 from pyonednn_q.commands.words import positive
 from pyonednn_q.models.outputs_compared import CHECKED
 
 __all__ = ["OPTIONS"]
 
-_FLAG = {"action": "store_true"}
 _READ = ("explain", "bench", "run", "diff")
 _FED = ("bench", "run", "diff")
 _OF = dict.fromkeys(("explain", "bench"), OF_MODELS)
@@ -50,7 +49,7 @@ OPTIONS = (
         "round before a zero point is added, as ONNX does",
         only="model",
         groups=_OF,
-        how=_FLAG,
+        how=FLAG,
     ),
     OptionRow(
         "--saturation",

@@ -61,7 +61,7 @@ class OptionRow:
 
 
 _DEFAULT = "(default: %(default)s)"
-_FLAG = {"action": "store_true"}
+FLAG = {"action": "store_true"}
 _ALONE = (
     OptionRow(
         "shell", ("completion",), ", ".join(SHELLS), how={"choices": SHELLS, "metavar": "SHELL"}
@@ -96,7 +96,7 @@ _LAST = (
         ),
         "print JSON instead",
         groups={"bench": "report"},
-        how=_FLAG,
+        how=FLAG,
     ),
 )
 _TABLES = {

@@ -11,7 +11,7 @@ from pyonednn_q.bench.peers import PEERS
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.processes import LADDER
 from pyonednn_q.bench.tail import WORDS, Tail
-from pyonednn_q.commands.option_table import OptionRow
+from pyonednn_q.commands.option_table import FLAG, OptionRow
 from pyonednn_q.commands.words import choice, listed, pattern, percent, positive, single
 from pyonednn_q.native.timing import Budget
 from pyonednn_q.primitive.isa import ISA_ORDER
@@ -20,7 +20,6 @@ from pyonednn_q.shown import install
 __all__ = ["OPERATORS", "OPTIONS"]
 
 OPERATORS = {"conv": "conv", "deconv": "deconv", "inner_product": "ip", "matmul": "matmul"}
-_FLAG = {"action": "store_true"}
 _LIST = {"metavar": "LIST"}
 _FILE = {"type": Path, "metavar": "FILE"}
 _TAIL = f"what follows the products: none, or words joined by _, of {', '.join(WORDS)}"
@@ -146,7 +145,7 @@ OPTIONS = (
         "--cold",
         help="send other memory through the caches before each call",
         only="problem",
-        how=_FLAG,
+        how=FLAG,
     ),
     _HOW(
         "--min-time",
@@ -163,7 +162,7 @@ OPTIONS = (
         help="measure each case on the fastest implementation, not the library's first, where "
         "it surely is faster",
         only="problem",
-        how=_FLAG,
+        how=FLAG,
     ),
     _HOW(
         "--peers",
@@ -173,11 +172,11 @@ OPTIONS = (
     _REPORT("--save", help="write the run there as JSON, with every sample", how=_FILE),
     _REPORT("--csv", help="write a row there for each case", how=_FILE),
     _REPORT("--html", help="write a page, with plots and tables that sort", how=_FILE),
-    _REPORT("--markdown", help="print the table as Markdown, with all columns", how=_FLAG),
+    _REPORT("--markdown", help="print the table as Markdown, with all columns", how=FLAG),
     _REPORT(
         "--repro",
         help="print how to reproduce each row, here and in benchdnn",
         only="problem",
-        how=_FLAG,
+        how=FLAG,
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pyonednn_q.dtypes import FLOATS
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.explain.reader import DescriptionTable, at, whole_numbers
 from pyonednn_q.expr.vec import Vec
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["KEYS", "Tables", "read_facts", "read_problem"]
 
 _MOST_CHANNELS = 1 << 20  # a list of constants for each is made
-_FLOATS = ("f32", "bf16", "f16")
 _DTYPES = {
-    "src": ("u8", "s8", *_FLOATS),
-    "wei": ("s8", "u8", *_FLOATS),
-    "dst": ("u8", "s8", "s32", *_FLOATS),
+    "src": ("u8", "s8", *FLOATS),
+    "wei": ("s8", "u8", *FLOATS),
+    "dst": ("u8", "s8", "s32", *FLOATS),
 }
 # Keys by the arguments that they become.
 KEYS = {

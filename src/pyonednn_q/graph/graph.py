@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
-_WIDE = 60  # characters of a cell
+WIDE = 60  # characters of a cell
 _MOST = 2000  # nodes of a drawing
 _HEAD, _VERSION = "pyonednn_q graph", 1  # of JSON
 
@@ -285,10 +285,10 @@ class Graph:
     def __str__(self) -> str:
         rows = [
             [
-                shortened(node.name, _WIDE),
+                shortened(node.name, WIDE),
                 node.kind,
-                shortened(", ".join(filter(None, node.inputs)), _WIDE),
-                shortened(", ".join(map(self._described, filter(None, node.outputs))), _WIDE),
+                shortened(", ".join(filter(None, node.inputs)), WIDE),
+                shortened(", ".join(map(self._described, filter(None, node.outputs))), WIDE),
             ]
             for node in self.nodes
         ]

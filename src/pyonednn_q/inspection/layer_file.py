@@ -20,6 +20,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.expr.steps import Chain, Eltwise
+from pyonednn_q.native.trial import POINTS
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.qparams import QParams
@@ -40,8 +41,7 @@ _OPERATORS: dict[str, Callable[..., Operator]] = {
 }
 _WINDOW = ("stride", "padding", "dilation", "groups")
 NEEDED = ("src", "wei", "src_scale", "wei_scale")
-_POINTS = ("src_zero_point", "wei_zero_point", "dst_zero_point")
-_KEYS = (*NEEDED, "theirs", "dst_scale", *_POINTS, "bias", "op", *_WINDOW, "relu")
+_KEYS = (*NEEDED, "theirs", "dst_scale", *POINTS, "bias", "op", *_WINDOW, "relu")
 _UNREADABLE = (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 

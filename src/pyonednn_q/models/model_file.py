@@ -13,6 +13,7 @@ from pyonednn_q import onnx
 from pyonednn_q.errors import ArgumentError, Error, ShapeError, UnsupportedError
 from pyonednn_q.inspection.layer_file import named_arrays
 from pyonednn_q.onnx.choices import Bindings
+from pyonednn_q.onnx.float_form import CODES
 from pyonednn_q.onnx.fused_node import is_fused
 from pyonednn_q.onnx.model_reader import load_with_options
 from pyonednn_q.onnx.open_dims import refusal_of_lengths
@@ -25,7 +26,6 @@ __all__ = ["ModelFile", "inputs_of", "read"]
 
 Array = np.ndarray[Any, Any]
 _MOST_BYTES = 1 << 32  # of the inputs
-_CODES = ("uint8", "int8")
 _USUAL = {"exact_rounding": False, "saturation": "f32"}  # on the command line
 
 
@@ -190,7 +190,7 @@ def _random(rng: np.random.Generator, name: str, info: Value) -> Array:
     assert info.dims is not None  # of an input they are always known
     if info.dtype in {"float16", "float32", "float64"}:
         return rng.normal(0, 1, info.dims).astype(info.dtype)
-    if info.dtype in _CODES:
+    if info.dtype in CODES:
         codes = np.iinfo(info.dtype)
         return rng.integers(codes.min, codes.max + 1, info.dims).astype(info.dtype)
     if info.dtype == "bool":

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from pyonednn_q.check.places import MOST_MACS
 from pyonednn_q.errors import ArgumentError, KnownWrongError, OneDNNError, UnsupportedError
 from pyonednn_q.faults import hunted
 from pyonednn_q.native import child, runtime
@@ -39,7 +40,6 @@ FOUND = "wrong on seeded codes"  # so reasons begin
 
 _KEPT = 4096  # primitives
 # A run that takes about a millisecond; more costs more than a look may, where it is not needed.
-_MOST_MACS = 2**27
 _MOST_BYTES = 2**24
 
 # What a process runs that may crash.
@@ -169,7 +169,7 @@ def is_spared(problem: Problem, impl: str) -> bool:
     """Tell whether a primitive is not looked at: its kernel was hunted here, and a run is long."""
     macs = problem.macs if isinstance(problem, DENSE) else 0
     nbytes = sum(spec.nbytes for name, spec in problem.tensors.items() if name != "wei")
-    if macs <= _MOST_MACS and nbytes <= _MOST_BYTES:
+    if macs <= MOST_MACS and nbytes <= _MOST_BYTES:
         return False
     return hunted.problems(runtime.facts(), problem.kind, impl) >= hunted.ENOUGH
 

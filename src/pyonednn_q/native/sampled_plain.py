@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.check.draw import WIDE
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.plain_values import entering, terms_of
 from pyonednn_q.check.sample import Slots
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _SCALED = {"reorder": ("src",), "binary": ("src", "src1"), "softmax": ("src",)}
-_WIDE = 2**20  # of 32 bits
 _LEVELS = 100.0  # of 8 bits, that results are apart at most
 
 
@@ -143,9 +143,9 @@ class SampledValues:
             return pool_of_reals(spec.dtype, power)
         lo, hi = dtypes.qmin(spec.dtype), dtypes.qmax(spec.dtype)
         if dtypes.bits(spec.dtype) > 8:
-            most = _WIDE
+            most = WIDE
             if dtypes.bits(stored) == 8:
-                most = int(np.clip(_LEVELS / worth, 2, _WIDE))
+                most = int(np.clip(_LEVELS / worth, 2, WIDE))
             lo, hi = -most, most
         return pool(spec.dtype, lo, hi)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.acc.split import CODES
 from pyonednn_q.check.meaning import Meaning, summed_error
 from pyonednn_q.check.sample import Slots
 from pyonednn_q.dtypes import F32_UNIT, F32_WHOLE
@@ -41,7 +42,6 @@ Array = np.ndarray[Any, Any]
 
 _LEVELS = 48.0  # of 8 bits, that results are apart as a rule
 _NEAR = 64  # columns of weights, whose rows are next to each other
-_CODES = 255  # the most that a code amounts to
 _OUTSIDE = np.iinfo(np.int64).min
 _EXACT_TYPES = {("u1", "i1"), ("i1", "i1"), ("u1", "u1"), ("i1", "u1"), ("f4", "f4")}
 
@@ -282,10 +282,10 @@ class SampledSums:
         if sizes.size:
             return summed_error(sizes, terms)
         error: Array = F32_UNIT * np.abs(acc)
-        if terms * _CODES * 128 > F32_WHOLE:
+        if terms * CODES * 128 > F32_WHOLE:
             # Sums of whole codes are rounded before the share of a zero point, or of the 128 that
             # make u8 of s8, is taken off. Of a channel they are no more than twice the usual.
-            error = error + 2 * F32_UNIT * _CODES * terms * self._wei_size()
+            error = error + 2 * F32_UNIT * CODES * terms * self._wei_size()
         return error
 
     def _point(self, name: str) -> int:

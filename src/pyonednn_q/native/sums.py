@@ -20,6 +20,7 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
 from pyonednn_q.primitive.isa import classify
+from pyonednn_q.requantize.value import I32_HI
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 NOT_EXACT = "does not sum exactly"  # so notes say it
 _ADVICE = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
 _SMALLER = "take smaller weights, or parts of the input channels, or pass saturation='allow'"
-_LONGEST = 2**31 - 1
-_MANY = _LONGEST // (CODES * 128) + 1  # products of codes, whose sum may leave 32 bits
+_MANY = I32_HI // (CODES * 128) + 1  # products of codes, whose sum may leave 32 bits
 
 
 def may_saturate(problem: Problem, impl: str) -> bool:
@@ -66,7 +66,7 @@ def _wrapping(
     wraps = np.zeros(problem.oc, bool)
     for point in points:
         acc = acc_interval(problem, wei, wei_zero_point=point, src_range=(0, CODES))
-        wraps |= (acc.hi.values() > _LONGEST) | (acc.lo.values() < -_LONGEST - 1)
+        wraps |= (acc.hi.values() > I32_HI) | (acc.lo.values() < -I32_HI - 1)
     return tuple(np.flatnonzero(wraps).tolist())
 
 

@@ -222,7 +222,7 @@ def _meaning(
     values: Mapping[str, Any],
 ) -> Meaning:
     axis = problem.channel_axis
-    for name in _POINTS:
+    for name in POINTS:
         point = getattr(attr, name)
         if point is not None and point.mask:
             raise ArgumentError("self_check", f"True with {name} of mask {point.mask}", _WANTED)
@@ -234,7 +234,7 @@ def _meaning(
     steps = [
         step_of(op, f"post_op_{index}", values, axis) for index, op in enumerate(attr.post_ops)
     ]
-    points = {name: np.asarray(values.get(name, 0)).reshape(-1)[:1] for name in _POINTS}
+    points = {name: np.asarray(values.get(name, 0)).reshape(-1)[:1] for name in POINTS}
     wei_scale = _spread(attr.wei_scale, values.get("wei_scale"), problem.wei.dims)
     if wei_scale.size > 1:
         wei_scale = np.broadcast_to(wei_scale, problem.wei.dims).reshape(geometry_of(problem).wei)
@@ -252,7 +252,7 @@ def _meaning(
     )
 
 
-_POINTS = ("src_zero_point", "wei_zero_point", "dst_zero_point")
+POINTS = ("src_zero_point", "wei_zero_point", "dst_zero_point")
 
 
 def rounded(scale: Scale, values: object) -> Array:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyonednn_q.native.arrays import LINE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-LINE = 64  # bytes of the caches
 
 
 def arranged(

@@ -14,6 +14,7 @@ import numpy as np
 
 from pyonednn_q.argument import flag, instance, one_of, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.native.arrays import LINE
 from pyonednn_q.native.attention import attention_bytes, attention_pass
 from pyonednn_q.network.floats import floats_of
 from pyonednn_q.predict.attention_rows import CACHES, RotaryAngles
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["CacheShape", "CachedAttention", "KeyValueCache"]
 
 Array = np.ndarray[Any, Any]
-_TILE, _LINE, _LENGTH = 16, 64, 8  # tokens, and bytes
+_TILE, _LENGTH = 16, 8  # tokens, and bytes
 _MOST_BYTES = 2**46  # of a process, and more than anybody has
-_FOUR = 4  # dims of tensors with heads before tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class CacheShape:
             object.__setattr__(self, name, whole(name, getattr(self, name), lo=1))
         one_of("dtype", self.dtype, CACHES)
         object.__setattr__(self, "capacity", -(-self.capacity // _TILE) * _TILE)
-        elements = (self.depth + _LINE + self.width + _LINE) * self.capacity
+        elements = (self.depth + LINE + self.width + LINE) * self.capacity
         if 4 * self.layers * self.batch * self.groups * elements > _MOST_BYTES:
             raise ShapeError("capacity", str(self.capacity), "one that memory can hold")
 
@@ -96,11 +96,11 @@ class KeyValueCache:
         instance("shape", shape, CacheShape)
         self.shape = shape
         try:
-            block = np.zeros(shape.nbytes + _LINE, np.uint8)
+            block = np.zeros(shape.nbytes + LINE, np.uint8)
         except MemoryError:
             got, wanted = f"{shape.nbytes} bytes", "a cache that memory has room for"
             raise ShapeError("shape", got, wanted) from None
-        first = -block.ctypes.data % _LINE
+        first = -block.ctypes.data % LINE
         self.memory = block[first : first + shape.nbytes]
         self._length = self.memory[:_LENGTH].view(np.int64)
 
@@ -195,7 +195,7 @@ class CachedAttention:
             raise ShapeError("cache", str(held), f"u8 of {self.cache.nbytes} bytes")
         specs = [floats_of(at, name) for name in names]
         batch, tokens = self._rows(specs[0].dims)
-        is_flat, cached = specs[0].ndim != _FOUR, self.cache
+        is_flat, cached = specs[0].ndim != 4, self.cache
         heads = (self.heads, cached.groups, cached.groups)
         sizes = (cached.depth, cached.depth, cached.width)
         if self.is_packed:
@@ -227,9 +227,9 @@ class CachedAttention:
         at.add(runs, (*reads, cache), dst, spec)
 
     def _rows(self, dims: tuple[int, ...]) -> tuple[int, int]:
-        if len(dims) == _FOUR and not self.is_packed:
+        if len(dims) == 4 and not self.is_packed:
             batch, _, tokens, _ = dims
-        elif len(dims) == _FOUR - 1:
+        elif len(dims) == 3:
             batch, tokens, _ = dims
         else:
             raise ShapeError("src", str(dims), "(batch, tokens, heads · elements)")

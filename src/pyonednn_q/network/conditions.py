@@ -31,7 +31,7 @@ _TYPES = {
     "int64": ("s64", 8),
     "float32": ("f32", 0),
 }
-_COMPARED = ("int32", "int64", "float32")
+COMPARED = ("int32", "int64", "float32")
 _ALGS = ("equal", "less", "less_or_equal")
 
 
@@ -90,7 +90,7 @@ class Compare:
 
     def __post_init__(self) -> None:
         one_of("alg", self.alg, _ALGS)
-        one_of("dtype", self.dtype, _COMPARED)
+        one_of("dtype", self.dtype, COMPARED)
         flag("is_first", self.is_first)
         if self.constant is not None:
             instance("constant", self.constant, np.ndarray)

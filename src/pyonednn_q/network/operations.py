@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyonednn_q.network.lowering import Lowering
 
 Array = np.ndarray[Any, Any]
-_FLOATS = ("f32", "bf16", "f16")
 CODES = ("u8", "s8")
 _MOST_SPREAD = 4  # channels that a quantizing pass puts last
 
@@ -213,13 +212,13 @@ class Convert:
     dtype: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", dtypes.checked(self.dtype, "dtype", _FLOATS))
+        object.__setattr__(self, "dtype", dtypes.checked(self.dtype, "dtype", dtypes.FLOATS))
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
         """Add a reorder."""
         (name,) = src
-        if at.specs[name].dtype not in _FLOATS:
-            raise DTypeError("src", at.specs[name].dtype, ", ".join(_FLOATS))
+        if at.specs[name].dtype not in dtypes.FLOATS:
+            raise DTypeError("src", at.specs[name].dtype, ", ".join(dtypes.FLOATS))
         name = at.without_gaps(name)
         spec = at.specs[name]
         values = TensorSpec(spec.dims, self.dtype, spec.strides)

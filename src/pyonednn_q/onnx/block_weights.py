@@ -10,10 +10,10 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.quantize.packed_blocks import block_parts
+from pyonednn_q.quantize.packed_codes import BITS
 
 Array = np.ndarray[Any, Any]
 
-_BITS = (2, 4, 8)
 _PLACES = {"B": 1, "scales": 2, "zero_points": 3, "g_idx": 4}
 
 
@@ -41,7 +41,7 @@ def block_weights(node: GraphNode, constants: Mapping[str, Array]) -> Array | No
     points = node.input(_PLACES["zero_points"])
     point = constants.get(points)
     is_known = codes is not None and scales is not None and not (points and point is None)
-    if not is_known or node.input(_PLACES["g_idx"]) or bits not in _BITS or min(inner, block) < 1:
+    if not is_known or node.input(_PLACES["g_idx"]) or bits not in BITS or min(inner, block) < 1:
         return None
     assert codes is not None
     assert scales is not None

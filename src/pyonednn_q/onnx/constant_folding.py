@@ -12,6 +12,7 @@ import numpy as np
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode, Value
+from pyonednn_q.onnx.element_types import FLOAT
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.reference_call import reference_call
@@ -23,7 +24,6 @@ Array = np.ndarray[Any, Any]
 _MOST_BYTES = 1 << 30  # by which results exceed what is read; the rest is computed in each run
 _WIDEST = 8  # bytes of an element
 _SMALL = 1 << 16  # elements that are read
-_FLOAT = 1  # TensorProto's number of float32
 _WHOLE_NUMBERS = ("int32", "int64")
 
 
@@ -150,7 +150,7 @@ class _Folding(GraphEdit):
             if not places:
                 return None
             axis = places[0]
-        elif node.row is kinds.CAST and node.attributes.get("to") == _FLOAT:
+        elif node.row is kinds.CAST and node.attributes.get("to") == FLOAT:
             if self.constants[before.inputs[1]].dtype != np.float32:
                 return None
             moved = codes

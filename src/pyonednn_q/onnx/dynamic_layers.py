@@ -21,6 +21,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.chain_reader import ChainReader
+from pyonednn_q.onnx.element_types import FLOAT, INT32
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.layer_reader import NoLayer, weights_of, with_live_channels
@@ -32,8 +33,6 @@ from pyonednn_q.shown import shortened
 Array = np.ndarray[Any, Any]
 
 __all__ = ["Scaling", "dynamic_layer", "scaling_of"]
-
-_FLOAT, _INT32 = 1, 6  # TensorProto's numbers
 
 
 class Scaling(NamedTuple):
@@ -135,7 +134,7 @@ def scaling_of(view: GraphView, node: GraphNode, store: GraphNode) -> Scaling | 
     total, cast = None, view.only_reader(node.outputs[0])
     if cast is not None and cast.row is kinds.ADD:
         total, cast = cast, view.only_reader(cast.outputs[0])
-    if cast is None or cast.row is not kinds.CAST or cast.attributes.get("to") != _FLOAT:
+    if cast is None or cast.row is not kinds.CAST or cast.attributes.get("to") != FLOAT:
         return None
     product = view.only_reader(cast.outputs[0])
     if product is None or product.row is not kinds.MUL:
@@ -189,7 +188,7 @@ def _counted_bias(
             return None
     cast = next(each for each in makers if each.row is kinds.CAST)
     bias, unit = view.constants.get(name), makers[0].inputs[1]
-    if bias is None or bias.dtype != np.float32 or cast.attributes.get("to") != _INT32:
+    if bias is None or bias.dtype != np.float32 or cast.attributes.get("to") != INT32:
         return None
     if dims is None or of_sums is None or bias.ndim != 1 or len(dims) > len(of_sums):
         return None

@@ -48,6 +48,7 @@ class ElementType(NamedTuple):
         return _borrowed(self.name)
 
 
+FLOAT, INT32 = 1, 6  # TensorProto's numbers
 _TYPES = (
     ElementType("float32", 1),
     ElementType("uint8", 2, 0, 255),

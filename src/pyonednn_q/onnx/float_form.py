@@ -29,7 +29,7 @@ from pyonednn_q.qparams import along
 __all__ = ["float_form"]
 
 Array = np.ndarray[Any, Any]
-_CODES = ("uint8", "int8")
+CODES = ("uint8", "int8")
 _OWN_DOMAINS = {"", "com.microsoft"}  # of operators that compute with floats, too
 
 
@@ -116,7 +116,7 @@ class _FloatForm:
         ]
 
     def _input(self, name: str, info: Value) -> Value:
-        is_codes = info.dtype in _CODES and any(
+        is_codes = info.dtype in CODES and any(
             node.row is kinds.DEQUANTIZE for node in self._view.readers.get(name, [])
         )
         return Value("float32", info.dims) if is_codes else info
@@ -155,7 +155,7 @@ class _FloatForm:
         maker = self._makers.get(node.inputs[0], "")
         if (
             kind_of(maker).is_signed
-            and point.dtype in _CODES
+            and point.dtype in CODES
             and (point == np.iinfo(point.dtype).min).all()
         ):
             name = node.outputs[0]

@@ -13,7 +13,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.frozen import Restored, reduced
-from pyonednn_q.graph.graph import Graph, GraphNode, Value
+from pyonednn_q.graph.graph import WIDE, Graph, GraphNode, Value
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.network import PythonCall
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pyonednn_q.network import Node
 
 _PRECISIONS = {"f32": "FP32", "bf16": "BF16", "s4": "INT4", "u4": "INT4"}  # of weights
-_WIDE = 60  # characters of a cell; nodes have all of it
 
 Array = np.ndarray[Any, Any]
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -251,8 +250,8 @@ def report(graph: Graph) -> str:
     """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
     rows = [
         [
-            shortened(", ".join(node.originals) or node.name, _WIDE),
-            shortened(str(node), _WIDE),
+            shortened(", ".join(node.originals) or node.name, WIDE),
+            shortened(str(node), WIDE),
             node.how,
             node.why or "-",
         ]

@@ -24,7 +24,6 @@ Codes = tuple[Array, QParams]
 FORMS = ("matmul_nbits", "dequantize")
 _BLOCKS_SINCE = 21  # opset of a DequantizeLinear of blocks
 _DOMAIN, _, _OPERATOR = kinds.MATMUL_BITS.name.rpartition(".")
-_MATRIX = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ class ConstantProduct:
 
     def why(self, groups: int) -> str:
         """Say why its weights are not in groups of a size; nothing where they may be."""
-        if self.wei.ndim != _MATRIX:
+        if self.wei.ndim != 2:
             return f"weights of {self.wei.ndim} dimensions"
         if not self.is_plain:
             return "factors, a transposed source, or a bias of other dims"

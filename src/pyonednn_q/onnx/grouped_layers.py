@@ -21,6 +21,7 @@ from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.exchange import from_onnx
 from pyonednn_q.quantize.packed_blocks import from_matmul_nbits
+from pyonednn_q.quantize.packed_codes import BITS
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.shown import shortened
 
@@ -28,9 +29,7 @@ Array = np.ndarray[Any, Any]
 
 BLOCKS = ("model", "s8", "f32")
 _LEVEL_OF_CODES = 4  # accuracy_level of MatMulNBits: sources of 8 bits will do
-_BITS = (2, 4, 8)
 _B, _SCALES, _POINTS, _ORDER, _BIAS = range(1, 6)  # inputs of MatMulNBits
-_MATRIX = 2
 _NO_CODES = (
     "weights of few bits in blocks, which become float32: blocks='s8' makes codes of the source"
 )
@@ -66,7 +65,7 @@ def has_groups(node: GraphNode, constants: Mapping[str, Array]) -> bool:
     known = [constants.get(node.input(at)) for at in (_B, _SCALES, _POINTS, _BIAS)]
     is_open = any(each is None and node.input(at) for each, at in zip(known, _PLACES, strict=True))
     codes, scales, points, bias = known
-    if is_open or codes is None or scales is None or node.input(_ORDER) or bits not in _BITS:
+    if is_open or codes is None or scales is None or node.input(_ORDER) or bits not in BITS:
         return False
     if min(inner, columns, block) < 1 or inner % block or codes.dtype != np.uint8:
         return False
@@ -156,7 +155,7 @@ def _dequantized(view: GraphView, name: str) -> tuple[Array, QParams] | None:
     if codes is None or scale is None or (point is None and maker.input(2)):
         return None
     axis = maker.attributes.get("axis", 1) % max(codes.ndim, 1)
-    if codes.ndim != _MATRIX or axis != 0 or scale.dtype != np.float32:
+    if codes.ndim != 2 or axis != 0 or scale.dtype != np.float32:
         return None
     if point is None:
         point = np.zeros(scale.shape, codes.dtype)

@@ -14,12 +14,12 @@ import numpy as np
 
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.onnx.element_types import FLOAT
 from pyonednn_q.onnx.shape_inference import with_tensors
 
 __all__ = ["in_float32"]
 
 _HALVES = {"float16": 10, "bfloat16": 16}  # by name: TensorProto's number
-_FLOAT = 1
 _TYPES = ("to", "dtype", "output_dtype")  # attributes that are such numbers
 
 
@@ -46,7 +46,7 @@ def in_float32(graph: Graph) -> Graph:
     for name, info in graph.inputs.items():
         if info.dtype in _HALVES:
             names[name] = _fresh(name, taken)
-            first.append(_cast(name, names[name], _FLOAT))
+            first.append(_cast(name, names[name], FLOAT))
     for name in graph.outputs:
         info = graph.tensors.get(name, graph.outputs[name])
         if info.dtype in _HALVES and name not in graph.inputs:
@@ -74,7 +74,7 @@ def _widened(value: Any, name: str = "") -> Any:  # noqa: ANN401 - a constant, o
         nodes = tuple(_wide(node, {}) for node in value.nodes)
         constants = {at: _widened(each) for at, each in value.constants.items()}
         return replace(value, nodes=nodes, constants=constants)
-    return _FLOAT if name in _TYPES and value in _HALVES.values() else value
+    return FLOAT if name in _TYPES and value in _HALVES.values() else value
 
 
 def _cast(src: str, dst: str, number: int) -> GraphNode:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.kind import Kind
+from pyonednn_q.onnx.element_types import FLOAT
 
 if TYPE_CHECKING:
     from onnx import FunctionProto
 
 __all__ = ["is_own_function", "own_function"]
 
-_FLOAT = 1  # ONNX's number of float32
 _INPUTS = (
     *("X", "W", "R", "B", "sequence_lens", "initial_h"),
     *("W_scale", "W_zero_point", "R_scale", "R_zero_point"),
@@ -55,8 +55,8 @@ def _gru(opset: int) -> FunctionProto:
     nodes = [make(kinds.CONSTANT.name, [], ["axis"], value_ints=[1])]
     for name in ("W", "R"):
         nodes += [
-            make(kinds.CAST.name, [name], [f"{name}_codes"], to=_FLOAT),
-            make(kinds.CAST.name, [f"{name}_zero_point"], [f"{name}_points"], to=_FLOAT),
+            make(kinds.CAST.name, [name], [f"{name}_codes"], to=FLOAT),
+            make(kinds.CAST.name, [f"{name}_zero_point"], [f"{name}_points"], to=FLOAT),
             make(kinds.UNSQUEEZE.name, [f"{name}_points", "axis"], [f"{name}_row_points"]),
             make(kinds.SUB.name, [f"{name}_codes", f"{name}_row_points"], [f"{name}_whole"]),
             make(kinds.UNSQUEEZE.name, [f"{name}_scale", "axis"], [f"{name}_row_scales"]),

@@ -26,6 +26,7 @@ from pyonednn_q.network import (
     Where,
 )
 from pyonednn_q.network.carrier import is_carried
+from pyonednn_q.network.conditions import COMPARED
 from pyonednn_q.onnx.code_operations import constants_of, dims_of
 from pyonednn_q.onnx.reference_call import reference_call
 
@@ -34,7 +35,6 @@ Array = np.ndarray[Any, Any]
 _MOST_PLACES = 2**22  # 8 bytes each
 _CASTS_OF = ("bool", "uint8", "int8", "int32", "int64", "float32")
 _CASTS_TO = ("bool", "int32", "int64", "float32")
-_COMPARED = ("int32", "int64", "float32")
 _COMPARISONS = {  # what is asked, and whether of the second and the first
     kinds.EQUAL: ("equal", False),
     kinds.LESS: ("less", False),
@@ -155,7 +155,7 @@ def _comparison(
 ) -> Compare | None:
     alg, is_turned = _COMPARISONS[what.row]
     dtype = types[0]
-    if dtype not in _COMPARED or {*types[:-1], *(c.dtype.name for c in constants.values())} != {
+    if dtype not in COMPARED or {*types[:-1], *(c.dtype.name for c in constants.values())} != {
         dtype
     }:
         return None

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_MATRIX = 2
 _MOST = (2**31 - 1) // (255 * 255)  # products of differences of codes, whose sum fits into 32 bits
 _HOLDER = {"s4": "s8", "u4": "u8", "s8": "s8", "u8": "u8"}
 
@@ -55,11 +54,11 @@ def weights_in_groups(
         wanted = "one scale for each output channel; MatMul and InnerProduct take groups"
         raise ArgumentError("wei_q", f"groups of {size}", wanted)
     _check_settings(settings)
-    if wei.ndim != _MATRIX:
+    if wei.ndim != 2:
         raise ShapeError("wei", str(wei.shape), "two dimensions, with weights in groups")
     inner = 1 if axis == 0 else 0
     assert wei_q.axis is not None
-    if wei_q.axis % _MATRIX != inner:
+    if wei_q.axis % 2 != inner:
         wanted = f"{inner}, the input channels: groups of outputs have a scale for each channel"
         raise ArgumentError("wei_q", f"groups along axis {wei_q.axis}", wanted)
     dims = list(wei.shape)

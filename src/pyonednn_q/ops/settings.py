@@ -34,7 +34,6 @@ Layout: TypeAlias = Literal["preserve", "channels_last", "dense"]
 Saturation: TypeAlias = Literal["refuse", "allow"]
 ZeroPointCarrier: TypeAlias = Literal["auto", "attribute", "bias", "map"]
 
-_FLOATS = ("f32", "bf16", "f16")
 _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
 
@@ -257,7 +256,7 @@ class Settings:
         DTypeError
             It is not what `src_q` says; or integers came where there is no `src_q`.
         """
-        name = dtypes.checked(dtype, "src", _FLOATS if self.src_q is None else dtypes.NAMES)
+        name = dtypes.checked(dtype, "src", dtypes.FLOATS if self.src_q is None else dtypes.NAMES)
         if self.src_q is not None and name != self.src_q.dtype:
             wanted = f"{self.src_q.dtype}, as src_q says, or f32, which is quantized so"
             raise DTypeError("src", name, wanted)

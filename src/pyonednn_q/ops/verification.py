@@ -117,7 +117,7 @@ class Asked:
 
     @property
     def _axis(self) -> int:
-        """Of the output channels, in the weights."""
+        """The axis of the output channels in the weights."""
         return self.wei.ndim - 1 if self.kind == "matmul" else 0
 
     def _along(self, values: Any) -> Array:  # noqa: ANN401 - one value, or one per channel

@@ -41,7 +41,6 @@ _PER_LOG2, _LOG2_HIGH, _LOG2_LOW = (
 )
 _LOWEST = np.float32(-87)
 _TERMS = (1 / 720, 1 / 120, 1 / 24, 1 / 6, 0.5)
-_FOUR = 4  # dims: batch, heads, tokens, elements
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -113,7 +112,7 @@ def attention_rows(
         Naming the argument.
     """
     one_of("dtype", dtype, CACHES)
-    if not q.ndim == k.ndim == v.ndim == _FOUR or k.shape[:3] != v.shape[:3]:
+    if not q.ndim == k.ndim == v.ndim == 4 or k.shape[:3] != v.shape[:3]:
         raise ShapeError("k", f"{k.shape} and {v.shape}", "(batch, groups, tokens, elements)")
     share, past = q.shape[1] // k.shape[1], k.shape[2] - q.shape[2]
     if angles is not None:

@@ -38,7 +38,6 @@ _VERSION = (3, 13)
 _KERNELS = tuple(f"brg_matmul:{isa}" for isa in ("avx512_core_vnni", "avx512_core", "avx2_vnni"))
 _SIZES = (32, 64, 128, 256)
 _BOTH = 3  # mask of rows and columns
-_MATRIX = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,7 @@ def _unknown(problem: MatMulProblem, attr: Attr, impl: str, version: tuple[int, 
     size = _group(attr)
     if version[:2] != _VERSION or impl not in _KERNELS:
         return f"compared were {', '.join(_KERNELS)} of oneDNN 3.13"
-    if problem.src.ndim != _MATRIX or problem.dst.dtype != "f32" or size not in _SIZES:
+    if problem.src.ndim != 2 or problem.dst.dtype != "f32" or size not in _SIZES:
         return "compared were matrices with float32 results, in groups of 32 to 256"
     only = Attr(wei_scale=attr.wei_scale, src_scale=attr.src_scale)
     if attr != only:

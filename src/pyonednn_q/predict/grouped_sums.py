@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_MATRIX = 2
-
 
 def grouped_sums(
     src: ArrayLike,
@@ -67,7 +65,7 @@ def grouped_sums(
     """
     instance("wei_q", wei_q, QParams)
     codes, weights = numbers("src", src, "iu"), numbers("wei", wei, "iu")
-    if codes.ndim != _MATRIX or weights.ndim != _MATRIX or codes.shape[1] != len(weights):
+    if codes.ndim != 2 or weights.ndim != 2 or codes.shape[1] != len(weights):
         raise ShapeError("src", f"{codes.shape} with wei {weights.shape}", "(M, K) with (K, N)")
     if not wei_q.block or wei_q.axis not in {0, -2}:
         raise ArgumentError("wei_q", str(wei_q.axis), "groups along axis 0")

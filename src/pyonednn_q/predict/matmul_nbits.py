@@ -42,7 +42,6 @@ F32 = np.float32
 LEVELS = (0, 1, 4)  # of accuracy: unset, float32, int8
 SIZES = (16, 32, 64, 128, 256)  # of blocks that it takes
 _INT8 = 4
-_MATRIX = 2
 _COLUMNS = 4  # that are folded together; those left over are halved
 _AT_ONCE = 64  # columns, so that products of large layers fit into memory
 _NAME, _ISA = "MatMulNBits", "AVX512 with VNNI"
@@ -128,7 +127,7 @@ def matmul_nbits(
     if level not in LEVELS:
         raise ArgumentError("accuracy_level", str(level), f"one of {LEVELS}")
     rows, codes = numbers("src", src).astype(F32), numbers("wei", wei, "iu").astype(np.int64)
-    if rows.ndim != _MATRIX or codes.ndim != _MATRIX or rows.shape[1] != len(codes):
+    if rows.ndim != 2 or codes.ndim != 2 or rows.shape[1] != len(codes):
         raise ShapeError("src", f"{rows.shape} with wei {codes.shape}", "(M, K) with (K, N)")
     if not np.isfinite(rows).all():
         raise ArgumentError("src", "values that are not finite", "finite numbers")

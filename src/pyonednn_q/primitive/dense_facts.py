@@ -30,8 +30,6 @@ ACC_MAP = "acc_map"  # the name of the operand that PrimitiveFacts.acc_map annou
 SRC_SCALE, SRC_ZERO_POINT = "src_scale", "src_zero_point"  # and of those that src_later does
 
 KINDS = ("convolution", "deconvolution", "inner_product", "matmul")
-_INT8 = ("u8", "s8")
-_FLOATS = ("f32", "bf16", "f16")
 # What src_later may be with rows, and the extent of the operand that is their scale.
 _ROW_EXTENTS: dict[str, Extent] = {"per_row": "per_row", "per_row_of_batch": "full"}
 
@@ -116,8 +114,8 @@ class PrimitiveFacts:
             flag(name, getattr(self, name))
         for name in ("src", "wei", "dst"):
             object.__setattr__(self, name, dtypes.checked(getattr(self, name), name))
-        if (self.src in _FLOATS) != (self.wei in _FLOATS) or (
-            self.is_int8 and self.src not in _INT8
+        if (self.src in dtypes.FLOATS) != (self.wei in dtypes.FLOATS) or (
+            self.is_int8 and self.src not in dtypes.INT8
         ):
             got = f"src {self.src} with wei {self.wei}"
             raise DTypeError("src", got, "u8 or s8 with integer weights, or both floating")

@@ -37,7 +37,6 @@ __all__ = [
     "Scopes",
 ]
 
-_INT8 = 8
 _ENDS = {"WEIGHT": ROLES[:1], "OUTPUT": ROLES[1:], "INPUT": ROLES[1:]}
 
 
@@ -275,11 +274,11 @@ class QuantizationConfig:
         half = (
             self.target_device in {"ANY", "CPU"}
             and (self.overflow_fix == "enable" or (self.overflow_fix != "disable" and first))
-            and tensor.bits == _INT8
+            and tensor.bits == 8
         )
-        narrow = tensor.bits == _INT8 and tensor.symmetric and not half
+        narrow = tensor.bits == 8 and tensor.symmetric and not half
         if self.target_device != "TRIAL":
-            tensor = replace(tensor, signed=True if tensor.bits == _INT8 else None)
+            tensor = replace(tensor, signed=True if tensor.bits == 8 else None)
         return replace(tensor, half_range=half, narrow=narrow)
 
     def _tensor(self, role: str, name: str) -> TensorSettings | None:

@@ -62,7 +62,7 @@ _KINDS = {
     "percentile": "percentile",
     "mean_percentile": "mean_percentile",
 }
-_FREE, _INT8 = "TRIAL", 8  # TRIAL has no table of what the device does
+_FREE = "TRIAL"  # TRIAL has no table of what the device does
 _DEVICES = ("ANY", "CPU", "GPU", "NPU", "TRIAL", "CPU_SPR")
 _WIDTHS = {"NPU": (2, 4, 8), _FREE: tuple(range(2, 17))}
 _FIXES = ("enable", "first_layer_only", "disable")
@@ -222,7 +222,7 @@ def _bits(at: str, value: object, device: str) -> int:
     if isinstance(value, bool):
         raise ArgumentError(at, shown(value), "an integer from 2 to 16")
     bits = whole(at, value, lo=2, hi=16)
-    if bits not in (widths := _WIDTHS.get(device, (_INT8,))):
+    if bits not in (widths := _WIDTHS.get(device, (8,))):
         wanted = f"of {widths} on {device}; target_device {_FREE} takes others"
         raise ArgumentError(at, shown(value), wanted)
     return bits

@@ -41,7 +41,6 @@ __all__ = ["Convention", "FactorCodes", "codes_by_factors", "qparams_by", "quant
 
 Array = np.ndarray[Any, Any]
 Convention: TypeAlias = Literal["onnxruntime", "torch", "tflite", "tpu_mlir", "onednn", "nncf"]
-_INT8 = ("u8", "s8")
 _KINDS = ("activations", "weights")
 
 
@@ -81,7 +80,7 @@ def qparams_by(
     [100, 100, 100]
     """
     one_of("convention", convention, get_args(Convention))
-    dtype = dtypes.checked(dtype, "dtype", _INT8)
+    dtype = dtypes.checked(dtype, "dtype", dtypes.INT8)
     flag("symmetric", symmetric)
     low, high = (numbers(name, end).astype(np.float64) for name, end in (("lo", lo), ("hi", hi)))
     if low.ndim > 1 or high.ndim > 1 or (axis is None and low.ndim + high.ndim):

@@ -18,6 +18,8 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.quantize.histogram_search import searched_range
 from pyonednn_q.quantize.thresholds import (
+    BINS,
+    GRID,
     kl_threshold,
     mse_threshold,
     octav_threshold,
@@ -41,8 +43,6 @@ DISTRIBUTIONS = {
     "search": "of the ends of all values and of the kinds above those whose codes have the least "
     "squared error",
 }
-_BINS = 2048
-_GRID = 100
 _SIGMA = 3 * 1.4826230
 _EPSILON = float(np.finfo(np.float32).eps)
 _MANTISSA = 52  # stored bits of float64
@@ -155,7 +155,7 @@ class Distribution(Estimator):
         if kind == "octav":
             return octav_threshold(values, self.bits, signed=self.signed, counts=counts)
         levels = 2 ** (self.bits - 1) if self.signed else 2**self.bits
-        return kl_threshold(values, bins=max(_BINS, 16 * levels), levels=levels, counts=counts)
+        return kl_threshold(values, bins=max(BINS, 16 * levels), levels=levels, counts=counts)
 
     def _range(self, kind: str, values: Array, counts: Array) -> tuple[float, float]:
         """Return (lo, hi) of one channel."""
@@ -178,7 +178,7 @@ class Distribution(Estimator):
             return ends
         if least < values[0]:  # of magnitudes, whose histogram is even
             values, counts = np.concatenate([-values, values]), np.concatenate([counts, counts])
-        heights, _ = np.histogram(values, _BINS, ends, weights=counts)
+        heights, _ = np.histogram(values, BINS, ends, weights=counts)
         return searched_range(heights, *ends, steps=2**self.bits)
 
     def _least_error(self, values: Array, counts: Array) -> tuple[float, float]:
@@ -187,11 +187,11 @@ class Distribution(Estimator):
             return low, high
         steps = float(2**self.bits - 1)
         errors = []
-        for part in range(1, _GRID + 1):
-            scale = (high - low) * part / _GRID / steps
-            point = np.rint(-low * part / _GRID / scale)
+        for part in range(1, GRID + 1):
+            scale = (high - low) * part / GRID / steps
+            point = np.rint(-low * part / GRID / scale)
             errors.append(_squared_error(values, counts, scale, point, (0.0, steps)))
-        share = (int(np.argmin(errors)) + 1) / _GRID
+        share = (int(np.argmin(errors)) + 1) / GRID
         return low * share, high * share
 
 

@@ -30,7 +30,6 @@ Array = np.ndarray[Any, Any]
 GroupMethod: TypeAlias = Literal["rtn", "search", "gptq"]
 
 METHODS = ("rtn", "search", "gptq")
-_MATRIX = 2
 _SIGNED = {4: "s4", 8: "s8"}
 _UNSIGNED = {4: "u4", 8: "u8"}
 
@@ -87,14 +86,14 @@ def group_codes(
     ([[7, -1, 4, -8]], [[0.1, 0.5]], 's4')
     """
     values = finite_values("wei", wei)
-    if values.ndim != _MATRIX or not values.size:
+    if values.ndim != 2 or not values.size:
         raise ShapeError("wei", f"shape {values.shape}", "a matrix, with weights in groups")
     flag("symmetric", symmetric)
     size, width = whole("groups", groups, lo=1), whole("bits", bits)
     names = _SIGNED if symmetric else _UNSIGNED
     if width not in names:
         raise ArgumentError("bits", str(width), "4 or 8")
-    channels = whole("axis", axis, lo=-2, hi=1) % _MATRIX
+    channels = whole("axis", axis, lo=-2, hi=1) % 2
     rows = values if channels == 0 else values.T
     if rows.shape[1] % size:
         raise ShapeError("groups", str(size), f"a divisor of {rows.shape[1]} input channels")

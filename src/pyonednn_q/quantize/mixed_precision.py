@@ -35,7 +35,6 @@ Table = dict[str, dict[int, float]]
 _MOST_KEPT = 200_000
 _MOST_SEQUENCES = 2_000_000
 _WIDTHS = ("strict", "liberal")
-_INT8 = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +175,7 @@ def ratio_limit(
     """
     table = _table("costs", costs)
     wanted = real("ratio", ratio)
-    int8 = sum(
-        real("flops", one, wide=True) * _INT8 for one in named("flops", flops, object).values()
-    )
+    int8 = sum(real("flops", one, wide=True) * 8 for one in named("flops", flops, object).values())
     least = int8 / sum(max(row.values()) for row in table.values())
     most = int8 / sum(min(row.values()) for row in table.values())
     if not least <= wanted <= most:

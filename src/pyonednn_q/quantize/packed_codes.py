@@ -27,7 +27,6 @@ Array = np.ndarray[Any, Any]
 Codes = tuple[Array, QParams]
 
 BITS = (2, 4, 8)
-_MATRIX = 2
 
 
 def codes_of_groups(codes: Array, scale: Array, point: Array, size: int, width: int) -> Codes:
@@ -83,7 +82,7 @@ def scales_of(name: str, values: object) -> Array:
 def as_matrix(name: str, array: Array) -> Array:
     """Return an array that is a matrix, and not empty."""
     """Return an array that is a matrix, and not empty."""
-    if array.ndim != _MATRIX or not array.size:
+    if array.ndim != 2 or not array.size:
         raise ShapeError(name, str(array.shape), "a matrix")
     return array
 

@@ -29,7 +29,6 @@ __all__ = ["Dynamic", "Extent", "number", "qparams_from_range", "scales_and_poin
 
 Extent: TypeAlias = Literal["per_tensor", "per_row", "per_group"]
 
-_INT8 = ("u8", "s8")
 _SMALLEST = np.finfo(np.float32).tiny
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -56,7 +55,7 @@ class Dynamic:
         def __init__(self, dtype: DType = "u8", extent: Extent = "per_tensor") -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", dtypes.checked(self.dtype, "dtype", _INT8))
+        object.__setattr__(self, "dtype", dtypes.checked(self.dtype, "dtype", dtypes.INT8))
         object.__setattr__(self, "extent", one_of("extent", self.extent, get_args(Extent)))
 
     @property
@@ -100,7 +99,7 @@ def scales_and_points(
     >>> scales_and_points([-1.0, 0.0], [1.55, 0.0], "u8", symmetric=False)
     (array([0.01, 1.  ], dtype=float32), array([100,   0], dtype=int32))
     """
-    dtype = dtypes.checked(dtype, "dtype", _INT8)
+    dtype = dtypes.checked(dtype, "dtype", dtypes.INT8)
     flag("symmetric", symmetric)
     with np.errstate(over="ignore"):
         low, high = (numbers("src", end).astype(np.float32) for end in (lo, hi))
@@ -148,7 +147,7 @@ def qparams_from_range(lo: float, hi: float, dtype: DType, *, symmetric: bool = 
     >>> qparams_from_range(-1.0, 1.55, "u8").zero_point
     100
     """
-    dtype = dtypes.checked(dtype, "dtype", _INT8)
+    dtype = dtypes.checked(dtype, "dtype", dtypes.INT8)
     flag("symmetric", symmetric)
     if symmetric and dtype != "s8":
         raise DTypeError("dtype", dtype, "s8 for a symmetric range")

@@ -39,10 +39,10 @@ __all__ = [
 
 Method: TypeAlias = Literal["max", "percentile", "kl", "mse", "octav"]
 
-_BINS = 2048
+BINS = 2048
 _MOST_BINS = 1 << 16  # the time grows with their square
 _MOST_ITERATIONS = 100
-_GRID = 100
+GRID = 100
 
 
 def threshold(
@@ -195,15 +195,15 @@ def mse_threshold(
     qmax = float(2 ** (bits - 1) - 1 if signed else 2**bits - 1)
     errors = []
     sizes = sizes / largest  # squares of what is far from 1 leave float64
-    for part in range(1, _GRID + 1):
-        step = part / _GRID / qmax
+    for part in range(1, GRID + 1):
+        step = part / GRID / qmax
         codes = np.minimum(np.rint(sizes / step), qmax)
         errors.append(float((often * np.square(sizes - codes * step)).sum()))
-    return largest * (int(np.argmin(errors)) + 1) / _GRID
+    return largest * (int(np.argmin(errors)) + 1) / GRID
 
 
 def kl_threshold(
-    values: ArrayLike, *, bins: int = _BINS, levels: int = 128, counts: ArrayLike | None = None
+    values: ArrayLike, *, bins: int = BINS, levels: int = 128, counts: ArrayLike | None = None
 ) -> float:
     """Return the end of a histogram whose codes keep most of what its bins tell.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pyonednn_q.requantize import constants
+from pyonednn_q.requantize.value import AWAY
 
 if TYPE_CHECKING:
     from pyonednn_q.requantize.constants import Rule
@@ -107,20 +108,20 @@ _ALL = (
         "exact_half_away",
         "exact away",
         "exact product, nearest, ties away from zero",
-        constants.exact(constants.HALF_AWAY),
+        constants.exact(AWAY),
     ),
     Dialect(
         "tflite_2step",
         "D2",
         "double multiplier in 31 bits; high product half up, then shift half away",
-        constants.two_step("double", constants.HALF_AWAY),
+        constants.two_step("double", AWAY),
         distance=_TWICE,
     ),
     Dialect(
         "tflite_2step_single",
         "F2",
         "as D2, the product of src and wei scale rounded to float32",
-        constants.two_step("single_product", constants.HALF_AWAY),
+        constants.two_step("single_product", AWAY),
         distance=_TWICE,
     ),
     Dialect(
@@ -272,7 +273,7 @@ _ALL = (
         "tosa_double_round",
         "TOSA 2",
         "the same, DOUBLE_ROUND: as D2",
-        constants.tosa(constants.two_step("double", constants.HALF_AWAY)),
+        constants.tosa(constants.two_step("double", AWAY)),
         single_scales=False,
         distance=_TWICE,
     ),

@@ -16,6 +16,7 @@ from pyonednn_q.requantize.multiplier import (
     real_multiplier,
     scale_to_mult_shift,
 )
+from pyonednn_q.requantize.value import AWAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Constants = dict[str, Any]
-
-HALF_AWAY = "half_away_from_zero"
 
 
 def two_step(precision: str, rounding: str) -> Rule:
@@ -69,7 +68,7 @@ def tosa(rule: Rule) -> Rule:
 def q31(src: Array, wei: Array, dst: Array) -> Constants:
     """Round twice with the 24 bits of a float32 multiplier, which must lie in [2^-32, 1)."""
     _require_below_one(real_multiplier(src, wei, dst, "single"), at_least=2.0**-32)
-    return two_step("single", HALF_AWAY)(src, wei, dst)
+    return two_step("single", AWAY)(src, wei, dst)
 
 
 def two_round(precision: str, kind: str) -> Rule:
@@ -79,7 +78,7 @@ def two_round(precision: str, kind: str) -> Rule:
         m = real_multiplier(src, wei, dst, precision)
         _require_below_one(m, at_least=2.0**-62)
         fraction, exponent = np.frexp(m)
-        return {"kind": kind, "multiplier": fraction, "shift": exponent, "rounding": HALF_AWAY}
+        return {"kind": kind, "multiplier": fraction, "shift": exponent, "rounding": AWAY}
 
     return constants
 
@@ -115,7 +114,7 @@ def tpu_mlir_qdm(src: Array, wei: Array, dst: Array) -> Constants:
     """Round as D2; an M of 1 or more becomes 0.999999, as the compiler warns that it does."""
     m = real_multiplier(src, wei, dst)
     q, exponent = quantize_multiplier(np.where(m >= 1, 0.999999, m))
-    return {"kind": "two_step", "multiplier": q, "shift": exponent, "rounding": HALF_AWAY}
+    return {"kind": "two_step", "multiplier": q, "shift": exponent, "rounding": AWAY}
 
 
 def ev(src: Array, wei: Array, dst: Array) -> Constants:

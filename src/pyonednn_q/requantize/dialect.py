@@ -122,7 +122,7 @@ def requantizer(
         vectors = (*constants.values(), *offsets.values())
         per_channel = any(np.ndim(vector) for vector in vectors)
         if dst_dtype == "s32" and chosen.name.startswith("onednn") and hi is None:
-            hi = _ONEDNN_S32_MAX
+            hi = dtypes.F32_BELOW_S32
         return Requantizer(
             zero_point=dst_zero_point,
             dtype=dst_dtype,
@@ -194,4 +194,3 @@ def _stored(name: str, value: ArrayLike, chosen: Dialect) -> Array:
 
 
 # oneDNN's largest s32: the largest float32 below 2^31.
-_ONEDNN_S32_MAX = 2**31 - 128

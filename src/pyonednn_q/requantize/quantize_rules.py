@@ -28,6 +28,7 @@ from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.evaluate import fma32
 from pyonednn_q.requantize.rounding import round_real
+from pyonednn_q.requantize.value import AWAY, EVEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Array = np.ndarray[Any, Any]
-
-_EVEN, _AWAY = "half_to_even", "half_away_from_zero"
 
 
 def quantize(
@@ -95,36 +94,36 @@ def dequantize(q: ArrayLike, scale: ArrayLike, zero_point: ArrayLike) -> Array:
 
 
 def _tflite(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
-    return round_real(x / s, _AWAY) + z
+    return round_real(x / s, AWAY) + z
 
 
 def _tflite_optimised(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
-    return round_real(x * _inverse(s), _EVEN) + z
+    return round_real(x * _inverse(s), EVEN) + z
 
 
 def _onnx(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
-    return round_real(x / s, _EVEN) + z
+    return round_real(x / s, EVEN) + z
 
 
 def _torch_per_tensor(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
     finite = np.where(np.isinf(x), np.copysign(np.float32(3e38), x), x)
-    return round_real(fma32(finite, np.asarray(_inverse(s)), z), _EVEN)
+    return round_real(fma32(finite, np.asarray(_inverse(s)), z), EVEN)
 
 
 def _torch_per_channel(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
-    return round_real(x * _inverse(s) + z, _EVEN)
+    return round_real(x * _inverse(s) + z, EVEN)
 
 
 def _onednn(x: Array, s: Array, z: Array, lo: int, hi: int) -> Array:
-    return round_real(np.clip((x * _inverse(s) + z).astype(np.float64), lo, hi), _EVEN)
+    return round_real(np.clip((x * _inverse(s) + z).astype(np.float64), lo, hi), EVEN)
 
 
 def _stablehlo(x: Array, s: Array, z: Array, lo: int, hi: int) -> Array:
-    return round_real(np.clip((x / s + z).astype(np.float64), lo, hi), _EVEN)
+    return round_real(np.clip((x / s + z).astype(np.float64), lo, hi), EVEN)
 
 
 def _tpu_mlir(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
-    return round_real(x * _inverse(s), _AWAY) + z
+    return round_real(x * _inverse(s), AWAY) + z
 
 
 def _inverse(s: Array) -> Array:

@@ -60,17 +60,17 @@ class ArithmeticKind(NamedTuple):
     limit: float = np.inf  # of |m|
 
 
-_EVEN, _AWAY = "half_to_even", "half_away_from_zero"
+EVEN, AWAY = "half_to_even", "half_away_from_zero"
 KINDS = {
     "two_step": ArithmeticKind("int32", ROUNDINGS, (-31, 31)),
     "shift": ArithmeticKind("int32", ROUNDINGS, (-62, 31)),
-    "float": ArithmeticKind("float32", (_EVEN,)),
-    "double": ArithmeticKind("float64", (_EVEN,)),
-    "two_round_single": ArithmeticKind("float32", (_AWAY,), (-62, 0), limit=1.0),
-    "two_round_double": ArithmeticKind("float64", (_AWAY,), (-62, 0), limit=1.0),
-    "onednn": ArithmeticKind("float32", (_EVEN,), bias="float32"),
-    "onednn_divide": ArithmeticKind("float32", (_EVEN,), bias="float32"),
-    "exact": ArithmeticKind("int64", (_EVEN, _AWAY), (-300, 300), limit=2.0**48),
+    "float": ArithmeticKind("float32", (EVEN,)),
+    "double": ArithmeticKind("float64", (EVEN,)),
+    "two_round_single": ArithmeticKind("float32", (AWAY,), (-62, 0), limit=1.0),
+    "two_round_double": ArithmeticKind("float64", (AWAY,), (-62, 0), limit=1.0),
+    "onednn": ArithmeticKind("float32", (EVEN,), bias="float32"),
+    "onednn_divide": ArithmeticKind("float32", (EVEN,), bias="float32"),
+    "exact": ArithmeticKind("int64", (EVEN, AWAY), (-300, 300), limit=2.0**48),
 }
 DTYPES = ("u8", "s8", "s32")
 _VECTORS = ("multiplier", "shift", "then", "last", "bias", "zero_point")
