@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,16 +111,29 @@ def test_json_means_the_same_everywhere() -> None:
 
 
 ROOT = PACKAGE.parents[1]
-TOLD = [
-    *(ROOT / "docs").rglob("*.md"),
-    *(ROOT / "examples").glob("*.ipynb"),
-    ROOT / "README.md",
-]
-USERS = [
-    *PACKAGE.rglob("*.py"),
-    *(ROOT / "tools").rglob("*.py"),
-    *(ROOT / "benchmarks").glob("*.py"),
-]
+# Public functions that wait for a caller, or for an example that runs. None may be added.
+WAITING = {
+    *("arg_max", "as_if", "clear_buffers", "clear_tuning", "compose_chain", "json_schema"),
+    *("load_tuning", "operator_cache_clear", "operator_cache_info", "operator_cache_limit"),
+    *("renormalized", "repair", "repair_source", "save_tuning"),
+}
+
+
+def examples() -> str:
+    """Return all code of pages, notebooks and docstrings that tests run."""
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    blocks = [
+        block
+        for path in pages
+        for block in re.findall(r"^```\w*\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+    ]
+    for path in (ROOT / "examples").glob("*.ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        blocks += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    blocks += [path.read_text() for path in (ROOT / "examples").glob("*.py")]
+    for path in FILES.values():
+        blocks += re.findall(r"(?:>>>|\.\.\.) .*", path.read_text())
+    return "\n".join(blocks)
 
 
 def public_names() -> dict[str, set[Path]]:
@@ -148,12 +162,10 @@ def used_names(path: Path) -> set[str]:
     }
 
 
-def test_a_public_name_has_a_caller_or_a_page() -> None:
-    """In another file of the package, a tool, a page or an example; a class may be a result."""
-    told = set(re.findall(r"\w+", "\n".join(path.read_text() for path in TOLD)))
-    for path in FILES.values():  # examples in docstrings run, too
-        told |= set(re.findall(r"\w+", " ".join(re.findall(r">>> .*", path.read_text()))))
-    used = {path: used_names(path) for path in USERS}
+def test_a_public_name_has_a_caller_or_an_example() -> None:
+    """In another file of the package, or in code that tests run; a class may be a result."""
+    told = set(re.findall(r"\w+", examples()))
+    used = {path: used_names(path) for path in FILES.values()}
     public = public_names()
     assert len(public) > 600
     without = {
@@ -161,8 +173,11 @@ def test_a_public_name_has_a_caller_or_a_page() -> None:
         for name, homes in public.items()
         if name not in told and not any(name in used[path] for path in used if path not in homes)
     }
-    assert {name for name in without if not name[0].isupper() or name.isupper()} == set()
-    assert {n for n in without if not any(n in used[home] for home in public[n])} == set()
+    results = {name for name in without if name[0].isupper()}
+    assert without - results <= WAITING
+    # The user makes the one, and the other is an error of C++.
+    unmade = {name for name in results if not any(name in used[home] for home in public[name])}
+    assert unmade == {"Decoder", "ForkedError"}
 
 
 # Folders of tests that are of no room: of tools, of the tree as a whole, of other people's truths.

@@ -1,4 +1,4 @@
-"""Paths and names in the recipes of CONTRIBUTING.md exist, so that a recipe can be followed."""
+"""Paths and names exist: those in the recipes of CONTRIBUTING.md, and paths wherever they stand."""
 
 from __future__ import annotations
 
@@ -74,3 +74,25 @@ def test_names_are_in_the_files_of_their_step(step: str) -> None:
 def in_text(name: str, text: str) -> bool:
     """Tell whether each part of a name is a word of the text: project.version is two lines."""
     return all(re.search(rf"\b{re.escape(part)}\b", text) for part in name.split("."))
+
+
+# Of files that make something at a place of no repository; and of what others have.
+ELSEWHERE = {"docs/NAME.md", "docs/api", "docs/index", "docs/ContribOperators.md", "src/x.cpp"}
+NAMED = re.compile(
+    r"(?<![\w/.-])(?:benchmarks|docs|examples|src|tests|tools)/[\w.*-]+(?:/[\w.*-]+)*(?=[^\w{])"
+)
+
+
+def test_paths_that_files_name_exist() -> None:
+    """But for logs of runs, which name what there was then."""
+    files = [path for room in ("src", "tools", "docs", ".ci") for path in (ROOT / room).rglob("*")]
+    files = [path for path in [*files, *ROOT.glob("*.md")] if path.suffix in {"", ".py", ".md"}]
+    logs = {ROOT / "docs" / "reference" / f"{name}.md" for name in ("measurements", "test_runs")}
+    missing = {
+        path
+        for file in set(files) - logs
+        if file.is_file()
+        for path in {each.rstrip("./*") for each in NAMED.findall(file.read_text())}
+        if "ROOM" not in path and not list(ROOT.glob(path))
+    }
+    assert missing == ELSEWHERE
