@@ -179,7 +179,7 @@ def as_matmul(asked: Form, _layout: str) -> Iterator[Form]:
     problem, product = asked.problem, _product(asked)
     if product is not None and (problem.row_axis is None or problem.src.ndim > 2):
         rows, inner, oc = product
-        matmul = MatMulProblem.of((rows, inner), (inner, oc), **_types(problem))
+        matmul = MatMulProblem.of((rows, inner), (inner, oc), **problem.types)
         yield replace(asked, name="matmul", problem=matmul)
 
 
@@ -188,7 +188,7 @@ def as_inner_product(asked: Form, _layout: str) -> Iterator[Form]:
     product = _product(asked)
     if product is not None and asked.problem.row_axis is not None:
         rows, inner, oc = product
-        problem = InnerProductProblem.of((rows, inner), oc, **_types(asked.problem))
+        problem = InnerProductProblem.of((rows, inner), oc, **asked.problem.types)
         yield replace(asked, name=_INNER, problem=problem)
 
 
@@ -201,7 +201,7 @@ def as_image(asked: Form, _layout: str) -> Iterator[Form]:
     # Of another rank than what was asked: no dims of the one are dims of the other.
     flat = (1,) * (1 if problem.src.ndim == 4 else 2)
     dims = (1, inner, *flat[1:], rows), (oc, inner, *flat)
-    yield replace(asked, name=_IMAGE, problem=ConvProblem.of(*dims, **_types(problem)))
+    yield replace(asked, name=_IMAGE, problem=ConvProblem.of(*dims, **problem.types))
 
 
 def faster_image(asked: Form, layout: str) -> Iterator[Form]:
@@ -293,13 +293,6 @@ def _product(asked: Form) -> tuple[int, int, int] | None:
     operands = (step.operand for step in asked.chain if isinstance(step, Binary))
     is_by_row = any(isinstance(leaf, Leaf) and leaf.extent == "per_row" for leaf in operands)
     return None if is_by_row else asked.problem.product
-
-
-def _types(problem: DenseProblem) -> dict[str, Any]:
-    """Return the data types of tensors, as problems are made with."""
-    bias = None if problem.bias is None else problem.bias.dtype
-    types = {name: problem.tensors[name].dtype for name in ("src", "wei", "dst")}
-    return {**types, "bias": bias}
 
 
 def _lines(ndim: int) -> tuple[int, ...]:

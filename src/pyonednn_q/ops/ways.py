@@ -7,21 +7,22 @@ that the later levels allow:
 first     before what was asked: it is faster, or what was asked is known to go wrong
 refused   where no kernel takes what was asked
 slow      where only slow loops take it, and if this is faster
+timed     with ``tune=True``, against the first that held of the others
+advised   by nobody: a refusal names those that would run, with what they change of the problem
 
-`choose` takes the first that holds, and keeps which were tried, and why not taken. `FORMS` are
-timed against it with ``tune=True``.
+`choose` takes the first that holds, and keeps which were tried, and why not taken.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 from pyonednn_q.compose.zero_point import wrong_with_zero_point
 from pyonednn_q.errors import (
-    ArgumentError,
     Error,
     KnownWrongError,
     OneDNNError,
@@ -29,6 +30,7 @@ from pyonednn_q.errors import (
     UnsupportedError,
 )
 from pyonednn_q.expr.steps import Sum
+from pyonednn_q.faults.variants import ADVISED, Level, Moment, WayRow
 from pyonednn_q.native import runtime
 from pyonednn_q.native.selection import slow_loop
 from pyonednn_q.ops import form as of_form
@@ -37,18 +39,16 @@ from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form
 from pyonednn_q.ops.source import NOT_EXACT_AS_S8, NOT_TAKEN_AS_S8, SLOW, SLOW_AS_S8, both_refused
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.isa import classify
-from pyonednn_q.rewrite.rule import BITWISE, REAL, Exactness, permits
+from pyonednn_q.rewrite.rule import REAL, permits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.asking import Composition
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
-Level: TypeAlias = Literal["sign", "form", "carrier", "store"]
-Moment: TypeAlias = Literal["first", "refused", "slow"]
 Askings: TypeAlias = "Iterator[Asking]"
 
 LEVELS: tuple[Level, ...] = ("sign", "form", "carrier", "store")
@@ -167,36 +167,6 @@ def _first_of_sums(first: UnsupportedError, later: Error) -> UnsupportedError:
     return first if isinstance(first, SaturationError) else _of_sums(first, later)
 
 
-@dataclass(frozen=True, slots=True)
-class WayRow:
-    """A row: another way to ask for the same.
-
-    Attributes
-    ----------
-    level, moment : str
-        What it changes, and when it is tried.
-    asks : callable
-        f(asking, `Ready` or error), as above; its name is that of the row.
-    exactness : Exactness
-        What it promises, which the policy of the operator has to permit.
-    passes : tuple of exception classes
-        Refusals after which the next is tried; others are raised.
-    wanting : callable
-        f(what was asked so, ready), which returns None where that is taken, else a note, or "", on
-        what runs in its place.
-    refusal : callable
-        f(first refusal, that of this row), which returns what is raised where no row holds.
-    """
-
-    level: Level
-    moment: Moment
-    asks: Callable[[Asking, Any], Askings]
-    exactness: Exactness = BITWISE
-    passes: tuple[type[Error], ...] = (UnsupportedError, ArgumentError)
-    wanting: Callable[[Asking, Ready], str | None] = lambda *_: None
-    refusal: Callable[[Any, Any], UnsupportedError] = lambda first, _: first
-
-
 _BY_CODE: dict[str, Any] = {
     "passes": (Error,),  # with these weights, or this chain
     "wanting": lambda _, ready: None if classify(ready.planned.primitive.impl) == "jit" else "",
@@ -214,16 +184,18 @@ WAYS = (
     WayRow(
         "store", "slow", exact_f32_first, wanting=lambda _, r: "" if _is_slow(r) else None, **_F32
     ),
+    WayRow("form", "timed", of_form.as_matmul),
+    WayRow("form", "timed", of_form.as_inner_product),
+    WayRow("form", "timed", of_form.as_image),
+    WayRow("form", "timed", of_form.with_binary_add),
+    WayRow("form", "timed", of_form.other_layouts),
+    WayRow("form", "timed", of_form.more_channels),
+    *ADVISED,
 )
 _ROWS = {
     (level, moment): tuple(row for row in WAYS if (row.level, row.moment) == (level, moment))
-    for level in LEVELS
-    for moment in ("first", "refused", "slow")
+    for level, moment in product(LEVELS, get_args(Moment))
 }
-FORMS = (
-    *(of_form.as_matmul, of_form.as_inner_product, of_form.as_image, of_form.with_binary_add),
-    *(of_form.other_layouts, of_form.more_channels),
-)
 
 
 def choose(asking: Asking, levels: tuple[Level, ...] = LEVELS) -> Ready:
@@ -260,10 +232,10 @@ def _attempt(
     """Return the first way of a moment that holds; None without any, or the refusal is raised."""
     refusal: Any = outcome
     for row in _ROWS[levels[0], moment]:
-        is_allowed = row.exactness is BITWISE or permits(asking.settings.policy, row.exactness)
+        is_allowed = row.exactness is not None and permits(asking.settings.policy, row.exactness)
         for changed in row.asks(asking, outcome) if is_allowed else ():
             form = changed.form if row.level == "form" else None
-            name = form.name if form is not None else row.asks.__name__.replace("_", " ")
+            name = form.name if form is not None else row.name
             other = replace(changed, way=(*asking.way, name), tried=asking.tried)
             try:
                 ready = choose(other, levels[1:])
@@ -293,8 +265,8 @@ def compose_ahead(asking: Asking) -> Composition | None:
 def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iterator[Form]:
     """Give every form that is timed of a problem and a chain, as it was asked first."""
     yield (asked := Form.as_asked(problem, chain))
-    for change in FORMS:
-        yield from change(asked, layout)
+    for row in _ROWS["form", "timed"]:
+        yield from row.asks(asked, layout)
 
 
 def in_form(
