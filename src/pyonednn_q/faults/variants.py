@@ -84,13 +84,13 @@ class WayRow:
 
 
 def packed_weights(problem: DenseProblem, _: Attr) -> Changes:
-    """Let the library lay the weights."""
+    """Ask for weights in the layout that the library wants."""
     if problem.wei.strides is not None:
         yield "packed weights", {"wei": {"strides": None}}
 
 
 def usual_layout(problem: DenseProblem, _: Attr) -> Changes:
-    """Lay source and result channels-last; those of a matmul row-major."""
+    """Ask for source and result channels-last; for those of a matmul, row-major."""
     text, make = "row-major", TensorSpec.dense
     tensors = [("src", problem.src), ("dst", problem.dst)]
     if problem.row_axis is None:
@@ -102,7 +102,7 @@ def usual_layout(problem: DenseProblem, _: Attr) -> Changes:
 
 
 def inner_product_as_matmul(problem: DenseProblem, attr: Attr) -> Changes:
-    """Ask for the matmul of the same numbers."""
+    """Ask for the matmul of the same numbers, with weights transposed."""
     if isinstance(problem, InnerProductProblem):
         rows, inner, oc = problem.product
         matmul = MatMulProblem.of((rows, inner), (inner, oc), **problem.types)
@@ -113,7 +113,7 @@ def inner_product_as_matmul(problem: DenseProblem, attr: Attr) -> Changes:
 
 
 def wider_floats(problem: DenseProblem, _: Attr) -> Changes:
-    """Cast source and weights to f32, or to bf16: few CPUs have kernels for f16."""
+    """Ask for source and weights cast to f32, or to bf16: few CPUs have kernels for f16."""
     present = {problem.src.dtype, problem.wei.dtype}
     for dtype in ("f32", "bf16"):
         if present <= {"f16", "bf16"} and present != {dtype}:
@@ -122,7 +122,7 @@ def wider_floats(problem: DenseProblem, _: Attr) -> Changes:
 
 
 def other_sign(problem: DenseProblem, attr: Attr) -> Changes:
-    """Ask for s8 codes as u8 codes with a zero point that is 128 higher, or back."""
+    """Ask for s8 codes as u8 codes with a zero point 128 higher, or back."""
     dtype = _SIGNS.get(problem.src.dtype)
     if dtype is not None and dtypes.is_integer(problem.wei.dtype):
         point = attr.src_zero_point or ZeroPoint()
@@ -131,7 +131,7 @@ def other_sign(problem: DenseProblem, attr: Attr) -> Changes:
 
 
 def fewer_post_ops(_: DenseProblem, attr: Attr) -> Changes:
-    """Store f32, and run the last post-ops as primitives after it."""
+    """Ask for f32, and for the last post-ops as primitives after it, which read f32."""
     # For a sum, dst would have to hold f32: another problem.
     steps = [replace(o, dtype=None) if isinstance(o, SumPostOp) else o for o in attr.post_ops]
     for count in range(len(steps) - 1, -1, -1):
@@ -141,13 +141,13 @@ def fewer_post_ops(_: DenseProblem, attr: Attr) -> Changes:
 
 
 def float_bias(problem: DenseProblem, _: Attr) -> Changes:
-    """Give the bias in f32."""
+    """Ask for the bias in f32."""
     if problem.bias is not None and problem.bias.dtype != "f32":
         yield "an f32 bias", {"bias": {"dtype": "f32"}}
 
 
 def fewer_zero_points(_: DenseProblem, attr: Attr) -> Changes:
-    """Give one for the tensor; or none: the bias or an operand can carry what it did."""
+    """Ask for one zero point, or none: the bias or an operand can carry what it did."""
     for name in SHIFTED:
         point, field = attr.zero_point(name), f"{name}_zero_point"
         if point not in {None, ZeroPoint()}:
@@ -157,7 +157,7 @@ def fewer_zero_points(_: DenseProblem, attr: Attr) -> Changes:
 
 
 def fewer_scales(problem: DenseProblem, attr: Attr) -> Changes:
-    """Give one for each output channel, or for the tensor."""
+    """Ask for one scale for each output channel, or for the tensor."""
     by_channel = Scale(problem.wei_mask)
     for name in SCALED:
         scale, field = attr.scale(name), f"{name}_scale"
@@ -168,7 +168,7 @@ def fewer_scales(problem: DenseProblem, attr: Attr) -> Changes:
 
 
 def other_result(problem: DenseProblem, _: Attr) -> Changes:
-    """Store another type."""
+    """Ask for another type of the result."""
     for dtype in _STORED:
         if dtype != problem.dst.dtype:
             # A float takes no zero point.
