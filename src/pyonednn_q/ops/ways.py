@@ -7,7 +7,7 @@ that the later levels allow:
 first     before what was asked: it is faster, or what was asked is known to go wrong
 refused   where no kernel takes what was asked
 slow      where only slow loops take it, and if this is faster
-timed     with ``tune=True``, against the first that held of the others
+timed     with ``tune=True``, on every implementation, against what holds of the above
 advised   by nobody: a refusal names those that would run, with what they change of the problem
 
 `choose` takes the first that holds, and keeps which were tried, and why not taken.
