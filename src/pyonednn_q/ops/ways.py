@@ -38,7 +38,7 @@ from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form
 from pyonednn_q.ops.source import NOT_EXACT_AS_S8, NOT_TAKEN_AS_S8, SLOW, SLOW_AS_S8, both_refused
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.isa import classify
-from pyonednn_q.rewrite.rule import REAL, permits
+from pyonednn_q.rewrite.rule import BITWISE, REAL, permits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,8 +229,10 @@ def _attempt(
 ) -> Ready | None:
     """Return the first way of a moment that holds; None without any, or the refusal is raised."""
     refusal: Any = outcome
+    policy = asking.settings.policy
     for row in _ROWS[levels[0], moment]:
-        is_allowed = row.exactness is not None and permits(asking.settings.policy, row.exactness)
+        promise = row.exactness
+        is_allowed = promise is BITWISE or (promise is not None and permits(policy, promise))
         for changed in row.asks(asking, outcome) if is_allowed else ():
             form = changed.form if row.level == "form" else None
             name = form.name if form is not None else row.name
