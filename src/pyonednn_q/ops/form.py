@@ -171,7 +171,7 @@ class Form:
 
 
 def as_matmul(asked: Form, _layout: str) -> Iterator[Form]:
-    """Give the matmul of matrices over the same memory.
+    """Ask for the matmul of matrices over the same memory.
 
     There is one for a 1x1 convolution of channels-last arrays, an inner product, and a matmul of
     more dimensions.
@@ -179,21 +179,21 @@ def as_matmul(asked: Form, _layout: str) -> Iterator[Form]:
     problem, product = asked.problem, _product(asked)
     if product is not None and (problem.row_axis is None or problem.src.ndim > 2):
         rows, inner, oc = product
-        matmul = MatMulProblem.of((rows, inner), (inner, oc), **_types(problem))
+        matmul = MatMulProblem.of((rows, inner), (inner, oc), **problem.types)
         yield replace(asked, name="matmul", problem=matmul)
 
 
 def as_inner_product(asked: Form, _layout: str) -> Iterator[Form]:
-    """Give the inner product of a matmul with weights for all of its batch; of no zero points."""
+    """Ask for a matmul whose batch shares its weights as an inner product; without zero points."""
     product = _product(asked)
     if product is not None and asked.problem.row_axis is not None:
         rows, inner, oc = product
-        problem = InnerProductProblem.of((rows, inner), oc, **_types(asked.problem))
+        problem = InnerProductProblem.of((rows, inner), oc, **asked.problem.types)
         yield replace(asked, name=_INNER, problem=problem)
 
 
 def as_image(asked: Form, _layout: str) -> Iterator[Form]:
-    """Give the 1x1 convolution of one image whose columns are the rows of the matrix."""
+    """Ask for the 1x1 convolution of one image whose columns are the rows of the matrix."""
     problem, product = asked.problem, _product(asked)
     if product is None or problem.window is not None or product[0] > _MOST_COLUMNS:
         return
@@ -201,7 +201,7 @@ def as_image(asked: Form, _layout: str) -> Iterator[Form]:
     # Of another rank than what was asked: no dims of the one are dims of the other.
     flat = (1,) * (1 if problem.src.ndim == 4 else 2)
     dims = (1, inner, *flat[1:], rows), (oc, inner, *flat)
-    yield replace(asked, name=_IMAGE, problem=ConvProblem.of(*dims, **_types(problem)))
+    yield replace(asked, name=_IMAGE, problem=ConvProblem.of(*dims, **problem.types))
 
 
 def faster_image(asked: Form, layout: str) -> Iterator[Form]:
@@ -213,7 +213,7 @@ def faster_image(asked: Form, layout: str) -> Iterator[Form]:
 
 
 def with_binary_add(asked: Form, layout: str) -> Iterator[Form]:
-    """Give a Sum of scale 1 that reads an operand, not dst: what stays needs no copy then."""
+    """Ask for an operand in place of a Sum of scale 1: what it reads stays without a copy."""
     added = _with_leaf(asked.chain, asked.problem.dst.dtype)
     if added is not None:
         yield replace(asked, name="binary add", chain=added, has_leaf=True)
@@ -222,7 +222,7 @@ def with_binary_add(asked: Form, layout: str) -> Iterator[Form]:
 
 
 def other_layouts(asked: Form, layout: str) -> Iterator[Form]:
-    """Give source and result row-major, and as the library likes them: perhaps in blocks."""
+    """Ask for source and result row-major, and as the library likes them: perhaps in blocks."""
     problem = asked.problem
     if isinstance(problem, _WINDOWED):
         lying, dense = _lying(problem, layout), _lying(problem, "dense")
@@ -237,7 +237,7 @@ def other_layouts(asked: Form, layout: str) -> Iterator[Form]:
 
 
 def more_channels(asked: Form, layout: str) -> Iterator[Form]:
-    """Give more input channels, with weights of 0, where a convolution has few."""
+    """Ask for more input channels, with weights of 0, where a convolution has few."""
     problem = asked.problem
     if not isinstance(problem, ConvProblem) or problem.has_groups:
         return
@@ -255,7 +255,7 @@ def more_channels(asked: Form, layout: str) -> Iterator[Form]:
 
 
 def fewer_groups(asked: Form, _layout: str) -> Iterator[Form]:
-    """Give fewer groups, from the most of them, of a convolution with groups.
+    """Ask for fewer groups, from the most of them, of a convolution with groups.
 
     Each multiplies by zeros, as many times more as groups are merged; reference loops are slower
     than the last. Not of floats: 0 times infinity is no 0.
@@ -293,13 +293,6 @@ def _product(asked: Form) -> tuple[int, int, int] | None:
     operands = (step.operand for step in asked.chain if isinstance(step, Binary))
     is_by_row = any(isinstance(leaf, Leaf) and leaf.extent == "per_row" for leaf in operands)
     return None if is_by_row else asked.problem.product
-
-
-def _types(problem: DenseProblem) -> dict[str, Any]:
-    """Return the data types of tensors, as problems are made with."""
-    bias = None if problem.bias is None else problem.bias.dtype
-    types = {name: problem.tensors[name].dtype for name in ("src", "wei", "dst")}
-    return {**types, "bias": bias}
 
 
 def _lines(ndim: int) -> tuple[int, ...]:

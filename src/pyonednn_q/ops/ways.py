@@ -7,28 +7,29 @@ that the later levels allow:
 first     before what was asked: it is faster, or what was asked is known to go wrong
 refused   where no kernel takes what was asked
 slow      where only slow loops take it, and if this is faster
+timed     with ``tune=True``, on every implementation, against what holds of the above
+advised   by nobody: a refusal names those that would run, with what they change of the problem
 
-`choose` takes the first that holds, and keeps which were tried, and why not taken. `FORMS` are
-timed against it with ``tune=True``.
+`choose` takes the first that holds, and keeps which were tried, and why not taken.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 from pyonednn_q.compose.zero_point import wrong_with_zero_point
 from pyonednn_q.errors import (
-    ArgumentError,
     Error,
     KnownWrongError,
-    OneDNNError,
     SaturationError,
     UnsupportedError,
 )
 from pyonednn_q.expr.steps import Sum
+from pyonednn_q.faults.variants import ADVISED, Level, Moment, WayRow
 from pyonednn_q.native import runtime
 from pyonednn_q.native.selection import slow_loop
 from pyonednn_q.ops import form as of_form
@@ -37,18 +38,16 @@ from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form
 from pyonednn_q.ops.source import NOT_EXACT_AS_S8, NOT_TAKEN_AS_S8, SLOW, SLOW_AS_S8, both_refused
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.isa import classify
-from pyonednn_q.rewrite.rule import BITWISE, REAL, Exactness, permits
+from pyonednn_q.rewrite.rule import BITWISE, REAL, permits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.asking import Composition
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
-Level: TypeAlias = Literal["sign", "form", "carrier", "store"]
-Moment: TypeAlias = Literal["first", "refused", "slow"]
 Askings: TypeAlias = "Iterator[Asking]"
 
 LEVELS: tuple[Level, ...] = ("sign", "form", "carrier", "store")
@@ -58,14 +57,14 @@ _NARROW = ("bf16", "f16")
 
 
 def s8_as_u8(asking: Asking, refused: Error) -> Askings:
-    """Ask for codes of u8 that are 128 more, with a zero point that is 128 more."""
+    """Ask for s8 codes as u8 codes, 128 higher, with a zero point 128 higher."""
     if asking.unsigned is not None:
         is_sums = isinstance(refused, SaturationError)
         yield asking.unsigned(NOT_EXACT_AS_S8 if is_sums else NOT_TAKEN_AS_S8)
 
 
-def s8_as_exact_u8(asking: Asking, ready: Ready | None) -> Askings:
-    """Ask for them where s8 runs in slow loops, or did at another size; for exact sums only."""
+def s8_as_u8_if_exact(asking: Asking, ready: Ready | None) -> Askings:
+    """Ask for s8 codes as u8 codes where s8 runs in slow loops, or did at another size."""
     if asking.unsigned is None or (ready is not None and ready.is_unsigned):
         return
     if asking.is_faster_as_u8 if ready is None else _is_slow(ready):
@@ -73,7 +72,7 @@ def s8_as_exact_u8(asking: Asking, ready: Ready | None) -> Askings:
 
 
 def product_as_image(asking: Asking, _: object) -> Askings:
-    """Ask for a 1x1 convolution of one image, without VNNI: faster wherever it was measured."""
+    """Ask for a product as a 1x1 convolution of one image, where the CPU has no VNNI."""
     # With AVX512 and no VNNI, nobody has measured it yet.
     if asking.settings.dynamic is None and not runtime.isa().is_beyond_avx2():
         for form in of_form.faster_image(*asking.as_asked):
@@ -81,10 +80,10 @@ def product_as_image(asking: Asking, _: object) -> Askings:
 
 
 def other_form(asking: Asking, refused: Error) -> Askings:
-    """Ask for a matmul of matrices, or fewer groups; first for exact sums only."""
+    """Ask for a matmul over the same memory, or for fewer groups, with weights of 0 between."""
     if asking.settings.dynamic is not None or isinstance(refused, SaturationError):
         return
-    # Codes of s8 may be exact as u8, which comes next.
+    # Exact sums come first. Codes of s8 may be exact as u8, which comes next.
     is_last = asking.settings.saturation == "allow" and asking.problem.src.dtype != "s8"
     for saturation in ("refuse", "allow") if is_last else ("refuse",):
         for change in (of_form.as_matmul, of_form.fewer_groups):
@@ -95,7 +94,7 @@ def other_form(asking: Asking, refused: Error) -> Askings:
 
 
 def zero_point_by_bias_or_map(asking: Asking, refused: Error | None) -> Askings:
-    """Let bias or map carry the zero point; before the attribute, where guards forbid that."""
+    """Ask for bias or map to carry the zero point; first where guards forbid the attribute."""
     settings, usual = asking.settings, asking.composition()
     may_change = settings.zero_point == "auto" and not settings.exact_rounding
     if usual.carried.by != "attribute" or not may_change:
@@ -109,7 +108,7 @@ def zero_point_by_bias_or_map(asking: Asking, refused: Error | None) -> Askings:
 
 
 def f32_first(asking: Asking, refused: Error) -> Askings:
-    """Ask for f32, and for what follows as a primitive of its own."""
+    """Ask for sums in f32, and for the store, or what follows from a Sum on, after them."""
     settings = asking.settings
     dst, has_sum = settings.dst, any(isinstance(step, Sum) for step in settings.post)
     if dst in _NARROW:
@@ -127,8 +126,8 @@ def f32_first(asking: Asking, refused: Error) -> Askings:
         yield replace(asking, apart=why)
 
 
-def exact_f32_first(asking: Asking, ready: Ready) -> Askings:
-    """Ask for f32 and a cast where slow loops store; exact ones are not left for inexact sums."""
+def f32_if_exact(asking: Asking, ready: Ready) -> Askings:
+    """Ask for sums in f32, and for a cast after them, where only slow loops store bf16 or f16."""
     dst = asking.settings.dst
     if dst in _NARROW and _is_slow(ready) and asking.may_part:
         why = f"only slow loops store {dst} here: f32, then a cast"
@@ -167,63 +166,33 @@ def _first_of_sums(first: UnsupportedError, later: Error) -> UnsupportedError:
     return first if isinstance(first, SaturationError) else _of_sums(first, later)
 
 
-@dataclass(frozen=True, slots=True)
-class WayRow:
-    """A row: another way to ask for the same.
-
-    Attributes
-    ----------
-    level, moment : str
-        What it changes, and when it is tried.
-    asks : callable
-        f(asking, `Ready` or error), as above; its name is that of the row.
-    exactness : Exactness
-        What it promises, which the policy of the operator has to permit.
-    passes : tuple of exception classes
-        Refusals after which the next is tried; others are raised.
-    wanting : callable
-        f(what was asked so, ready), which returns None where that is taken, else a note, or "", on
-        what runs in its place.
-    refusal : callable
-        f(first refusal, that of this row), which returns what is raised where no row holds.
-    """
-
-    level: Level
-    moment: Moment
-    asks: Callable[[Asking, Any], Askings]
-    exactness: Exactness = BITWISE
-    passes: tuple[type[Error], ...] = (UnsupportedError, ArgumentError)
-    wanting: Callable[[Asking, Ready], str | None] = lambda *_: None
-    refusal: Callable[[Any, Any], UnsupportedError] = lambda first, _: first
-
-
 _BY_CODE: dict[str, Any] = {
     "passes": (Error,),  # with these weights, or this chain
     "wanting": lambda _, ready: None if classify(ready.planned.primitive.impl) == "jit" else "",
 }
 _F32: dict[str, Any] = {"passes": (UnsupportedError,), "refusal": _of_sums}
 WAYS = (
-    WayRow("sign", "first", s8_as_exact_u8, wanting=_wanting_as_u8),
+    WayRow("sign", "first", s8_as_u8_if_exact, wanting=_wanting_as_u8),
     WayRow("sign", "refused", s8_as_u8, refusal=both_refused),
-    WayRow("sign", "slow", s8_as_exact_u8, wanting=_wanting_as_u8),
+    WayRow("sign", "slow", s8_as_u8_if_exact, wanting=_wanting_as_u8),
     WayRow("form", "first", product_as_image, **_BY_CODE),
     WayRow("form", "refused", other_form, refusal=_first_of_sums),
     WayRow("carrier", "first", zero_point_by_bias_or_map, REAL),
     WayRow("carrier", "refused", zero_point_by_bias_or_map, REAL),
     WayRow("store", "refused", f32_first, **_F32),
-    WayRow(
-        "store", "slow", exact_f32_first, wanting=lambda _, r: "" if _is_slow(r) else None, **_F32
-    ),
+    WayRow("store", "slow", f32_if_exact, wanting=lambda _, r: "" if _is_slow(r) else None, **_F32),
+    WayRow("form", "timed", of_form.as_matmul),
+    WayRow("form", "timed", of_form.as_inner_product),
+    WayRow("form", "timed", of_form.as_image),
+    WayRow("form", "timed", of_form.with_binary_add),
+    WayRow("form", "timed", of_form.other_layouts),
+    WayRow("form", "timed", of_form.more_channels),
+    *ADVISED,
 )
 _ROWS = {
     (level, moment): tuple(row for row in WAYS if (row.level, row.moment) == (level, moment))
-    for level in LEVELS
-    for moment in ("first", "refused", "slow")
+    for level, moment in product(LEVELS, get_args(Moment))
 }
-FORMS = (
-    *(of_form.as_matmul, of_form.as_inner_product, of_form.as_image, of_form.with_binary_add),
-    *(of_form.other_layouts, of_form.more_channels),
-)
 
 
 def choose(asking: Asking, levels: tuple[Level, ...] = LEVELS) -> Ready:
@@ -239,8 +208,9 @@ def choose(asking: Asking, levels: tuple[Level, ...] = LEVELS) -> Ready:
             return asking.ready()
         except Error as error:
             # Not the reasons and variants, which would have to be found.
-            said = OneDNNError.__str__(error) if isinstance(error, OneDNNError) else str(error)
-            asking.tried.append((asking.name, said))
+            is_none = isinstance(error, UnsupportedError)
+            short = "the library has no kernel for it" if is_none else str(error)
+            asking.tried.append((asking.name, getattr(error, "detail", "") or short))
             raise
     try:
         ready = _attempt("first", asking, levels) or choose(asking, levels[1:])
@@ -259,11 +229,13 @@ def _attempt(
 ) -> Ready | None:
     """Return the first way of a moment that holds; None without any, or the refusal is raised."""
     refusal: Any = outcome
+    policy = asking.settings.policy
     for row in _ROWS[levels[0], moment]:
-        is_allowed = row.exactness is BITWISE or permits(asking.settings.policy, row.exactness)
+        promise = row.exactness
+        is_allowed = promise is BITWISE or (promise is not None and permits(policy, promise))
         for changed in row.asks(asking, outcome) if is_allowed else ():
             form = changed.form if row.level == "form" else None
-            name = form.name if form is not None else row.asks.__name__.replace("_", " ")
+            name = form.name if form is not None else row.name
             other = replace(changed, way=(*asking.way, name), tried=asking.tried)
             try:
                 ready = choose(other, levels[1:])
@@ -293,8 +265,8 @@ def compose_ahead(asking: Asking) -> Composition | None:
 def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iterator[Form]:
     """Give every form that is timed of a problem and a chain, as it was asked first."""
     yield (asked := Form.as_asked(problem, chain))
-    for change in FORMS:
-        yield from change(asked, layout)
+    for row in _ROWS["form", "timed"]:
+        yield from row.asks(asked, layout)
 
 
 def in_form(

@@ -36,6 +36,13 @@ class DenseOperation(Operation):
     bias: TensorSpec | None
 
     @property
+    def types(self) -> dict[str, Any]:
+        """Data types by tensor, as `of` takes them; None for a bias that is not there."""
+        names = ("src", "wei", "dst", "bias")
+        tensors = self.tensors
+        return {name: tensors[name].dtype if name in tensors else None for name in names}
+
+    @property
     def oc(self) -> int:
         """Output channels."""
         return self.wei.dims[0]

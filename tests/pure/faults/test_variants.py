@@ -61,6 +61,7 @@ def of_floats(dtype: str) -> Any:
 
 
 HALF = of_floats("f16")
+MIXED = MatMulProblem.of((4, 16), (16, 8), src="f16", wei="bf16", dst="f32")
 ANY_PRODUCT = replace(PRODUCT, wei=TensorSpec.dense((16, 8), "s8"))
 ROWS = replace(PRODUCT, src=TensorSpec((4, 16), "u8", (20, 1)), dst=TensorSpec((4, 8), "u8"))
 PLAIN = ConvProblem.of((1, 8, 9, 9), (16, 8, 3, 3), layout="dense")
@@ -89,6 +90,7 @@ ALONE: list[tuple[str, Any, Attr, Asked]] = [
     ("source and weights cast to f32", HALF, Attr(), (of_floats("f32"), Attr())),
     ("source and weights cast to bf16", HALF, Attr(), (of_floats("bf16"), Attr())),
     ("source and weights cast to f32", of_floats("bf16"), Attr(), (of_floats("f32"), Attr())),
+    ("source and weights cast to bf16", MIXED, Attr(), (of_floats("bf16"), Attr())),
     (
         "s8 source with a zero point 128 lower",
         CONV,
