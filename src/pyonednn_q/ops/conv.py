@@ -13,7 +13,7 @@ from pyonednn_q.ops.float_layer import quantized_layer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.options import ConvOptions, FloatConvOptions, filled, takes
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
-from pyonednn_q.primitive.window import padding_sides, per_dim
+from pyonednn_q.primitive.window import kept, padding_sides, per_dim
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -31,14 +31,14 @@ class _Windowed(Operator):
     def __init__(self, /, wei: object, bias: object = None, **options: Unpack[ConvOptions]) -> None:
         values = filled(type(self).__name__, ConvOptions, options)
         self.groups = whole("groups", values.pop("groups"), lo=1)
+        names = ("stride", "padding", "dilation")
+        self.window = {name: kept(name, values.pop(name)) for name in names}
         wei_array = as_array("wei", wei)
         self._check_wei_dims(wei_array)
         spatial = wei_array.ndim - 2
-        stride = per_dim("stride", values.pop("stride"), spatial)
-        dilation = per_dim("dilation", values.pop("dilation"), spatial)
-        sides = padding_sides(values.pop("padding"), spatial)
-        padding = tuple(zip(*sides, strict=True))
-        self.window = {"stride": stride, "padding": padding, "dilation": dilation}
+        for name in ("stride", "dilation"):
+            per_dim(name, self.window[name], spatial)
+        padding_sides(self.window["padding"], spatial)
         super().__init__(wei_array, bias, values)
 
     @classmethod
@@ -107,9 +107,12 @@ class _Windowed(Operator):
     @property
     def _some_dims(self) -> Dims:
         _, ic, *kernel = self.weights.values.shape
-        rows = zip(kernel, self.window["dilation"], self.window["padding"], strict=True)
+        lo, hi = padding_sides(self.window["padding"], len(kernel))
+        gaps = per_dim("dilation", self.window["dilation"], len(kernel))
         # Further than the window reaches, so that a deconvolution leaves something within padding.
-        lengths = ((k - 1) * gap + 1 + lo + hi for k, gap, (lo, hi) in rows)
+        lengths = (
+            (k - 1) * gap + 1 + a + b for k, gap, a, b in zip(kernel, gaps, lo, hi, strict=True)
+        )
         return (1, ic * self.groups, *lengths)
 
     def _problem(self, src_dims: Dims, src_dtype: str) -> ConvProblem | DeconvProblem:
