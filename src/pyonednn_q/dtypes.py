@@ -212,7 +212,7 @@ def from_numpy(dtype: DTypeLike, argument: str = "dtype", wanted: str = "") -> s
     except Exception:  # whatever NumPy raises for what is no data type
         raise DTypeError(argument, shown(dtype), wanted or _WANTED) from None
     native = asked.newbyteorder("=")
-    name = _names(has_bf16()).get(native)
+    name = _names(_ml_dtypes() is not None).get(native)
     if name is None:
         raise DTypeError(argument, str(asked), wanted or _ADVICE.get(asked.name, _WANTED))
     if native != asked:

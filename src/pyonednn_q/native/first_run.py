@@ -75,7 +75,7 @@ def fault(
     lost : collection of int
         Output channels that were allowed to saturate: not compared.
     """
-    if prepared.core is None or is_spared(prepared.problem, prepared.impl):
+    if prepared.kind == "none" or is_spared(prepared.problem, prepared.impl):
         return ""
     threads = runtime.get_num_threads()
     # A number: problems of many shapes would take more memory than what is looked at.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from pyonednn_q._core import Memory
-    from pyonednn_q._core import Prepared as CorePrepared
     from pyonednn_q.primitive.problem import Problem
 
 _NO_CODE = "runtime_error"  # a status: the library failed to generate what it had offered
@@ -187,15 +186,19 @@ def _first_right(
                 passed[selection.impl] = why
                 continue
         bound = bind(selection, problem, attr, attr_values, wei, bias)
-        parts = _made(selection, problem, attr, bound, array_specs, passed)
-        if parts is None:
+        needed = (*problem.tensors, *attr.names)
+        inputs = tuple(name for name in needed if name not in bound and name != "dst")
+        try:
+            core = new_core(selection, inputs, bound, array_specs)
+        except OneDNNError as error:
+            if error.status != _NO_CODE:
+                raise
+            passed[selection.impl] = "the library failed to generate its code"
             continue
-        core, bound, inputs = parts
-        told = [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
         specs = {
             name: array_specs.get(name) or spec_of(selection, name) for name in (*inputs, "dst")
         }
-        all_notes = (*notes, *told, *sum_notes)
+        all_notes = (*notes, *map(str, selection.skipped), *sum_notes)
         prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, all_notes)
         why = first_run.fault(prepared, array, bias, attr_values, lost) if looks else ""
         if not why:
@@ -236,29 +239,6 @@ def _selected(
                 raise
             refusal = refusal or error
             passed[selection.impl] = "its sums may saturate with these weights"
-
-
-def _made(
-    selection: Selection,
-    problem: Problem,
-    attr: Attr,
-    bound: dict[str, Memory],
-    array_specs: Mapping[str, TensorSpec],
-    passed: dict[str, str],
-) -> tuple[CorePrepared, dict[str, Memory], tuple[str, ...]] | None:
-    """Return the extension's half, its constants and what each call brings.
-
-    None, and one more in `passed`, where the library fails to generate its code.
-    """
-    needed = (*problem.tensors, *attr.runtime_names(problem))
-    inputs = tuple(name for name in needed if name not in bound and name != "dst")
-    try:
-        return new_core(selection, inputs, bound, array_specs), bound, inputs
-    except OneDNNError as error:
-        if error.status != _NO_CODE:
-            raise
-        passed[selection.impl] = "the library failed to generate its code"
-        return None
 
 
 def _sum_notes(
@@ -310,7 +290,8 @@ def _check_names(
     wei: object,
     bias: object,
 ) -> None:
-    needed = attr.runtime_names(problem)
+    attr.check(problem)
+    needed = attr.names
     for name in later:
         if name not in needed or name in attr_values:
             wanted = "names of scales and zero points that attr declares and `values` lacks"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, items, named, one_of
+from pyonednn_q.argument import named, one_of
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import arrays, runtime
 from pyonednn_q.native.arrays import pack
@@ -18,7 +18,8 @@ from pyonednn_q.native.sums import inexact_weights
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem
-from pyonednn_q.primitive.tensor import Operation, TensorSpec
+from pyonednn_q.primitive.post_ops import SumPostOp
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,31 +81,21 @@ class Prepared(HotCallable, hot=True):
         core: CorePrepared | None,  # None for an empty dst
         notes: tuple[str, ...],
     ) -> None:
-        instance("problem", problem, Operation)
-        instance("attr", attr, Attr)
-        specs = named("specs", specs, TensorSpec)
-        if selection is not None:
-            instance("selection", selection, Selection)
-        if core is not None:
-            instance("core", core, runtime.core.Prepared)
         self.problem = problem
         self.attr = attr
         self.impl = selection.impl if selection else "none"
         self.kind = selection.kind if selection else "none"
         self.skipped = selection.skipped if selection else ()
-        self.inputs = items("inputs", inputs, str)
-        self.notes = items("notes", notes, str)
-        for name in (*self.inputs, "dst"):
-            if name not in specs:
-                raise ArgumentError("specs", f"none of {name!r}", "one of each array of a call")
+        self.inputs = inputs
+        self.notes = notes
         self.copies = dict.fromkeys((*inputs, "dst"), 0)
         self._selection = selection
-        self._bound = named("bound", bound, object)
-        self._specs: dict[str, TensorSpec] = specs
+        self._bound = bound
+        self._specs = specs
         self._core = core
         self._run: Callable[..., None] = core.run if core is not None else _run_nothing
         self._hot = core.hot_call if core is not None else None
-        self._reads_dst = any(op.boundary()[0] == "sum" for op in attr.post_ops)
+        self._reads_dst = SumPostOp in map(type, attr.post_ops)
         self._checks_wei = False
         # About how many bytes it takes beside weights: scratch memory, code, constants.
         self.nbytes = self.scratchpad_bytes = 0
@@ -112,7 +103,6 @@ class Prepared(HotCallable, hot=True):
             self.scratchpad_bytes = int(selection.candidate.scratchpad_bytes)
             self.nbytes = self.scratchpad_bytes + _CODE_BYTES
         for name, memory in self._bound.items():
-            instance(f"bound[{name!r}]", memory, runtime.core.Memory)
             self.nbytes += 0 if name == "wei" else int(memory.nbytes)
 
     def __call__(self, *inputs: Array, out: Array | None = None) -> Array:

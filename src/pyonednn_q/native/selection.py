@@ -49,6 +49,9 @@ class Skipped:
     why: str
     guards: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"passed over {self.impl}: {self.why}"
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:

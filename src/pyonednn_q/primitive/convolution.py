@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pyonednn_q.errors import ShapeError
+from pyonednn_q.primitive.window import Dims, Window
 from pyonednn_q.primitive.windowed import WindowedProblem
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_operation import DenseKind
-    from pyonednn_q.primitive.tensor import TensorSpec
-    from pyonednn_q.primitive.window import Dims, Window
 
     Array = np.ndarray[Any, Any]
 
@@ -45,6 +44,7 @@ class ConvProblem(WindowedProblem):
     __slots__ = ()
 
     kind: ClassVar[DenseKind] = "convolution"
+    _lengths = staticmethod(Window.gathered)
 
     @property
     def product(self) -> tuple[int, int, int] | None:
@@ -55,11 +55,6 @@ class ConvProblem(WindowedProblem):
             return None
         return self.src.size // max(self.ic, 1), self.ic, self.oc
 
-    def spreads(self, axis: int) -> bool:
-        """Tell whether neighbours in src lie further apart than one in dst: never."""
-        super().spreads(axis)  # which refuses other axes
-        return False
-
     @property
     def flat_padding(self) -> tuple[Dims, Dims]:
         """Its own."""
@@ -69,12 +64,10 @@ class ConvProblem(WindowedProblem):
         return places * self.stride[axis] - self.padding_lo[axis] + taps
 
     @property
-    def _slid_over(self) -> tuple[TensorSpec, int]:
-        return self.dst, self.oc
-
-    @staticmethod
-    def _lengths(window: Window, lengths: Dims) -> Dims:
-        return window.gathered(lengths)
+    def macs(self) -> int:
+        """Multiplications; those with padding are counted, as is usual for networks."""
+        # Each place of dst meets all taps of its group.
+        return self.dst.size * (self.wei.size // self.oc)
 
     def _check_lengths(self) -> None:
         lengths = self.window.gathered(self.src.dims[2:])
@@ -111,6 +104,8 @@ class DeconvProblem(WindowedProblem):
     __slots__ = ()
 
     kind: ClassVar[DenseKind] = "deconvolution"
+    _may_spread = True
+    _lengths = staticmethod(Window.spread)
 
     @property
     def flat_padding(self) -> tuple[Dims, Dims]:
@@ -127,12 +122,10 @@ class DeconvProblem(WindowedProblem):
         return np.where(rest == 0, at, -1)
 
     @property
-    def _slid_over(self) -> tuple[TensorSpec, int]:
-        return self.src, self.ic
-
-    @staticmethod
-    def _lengths(window: Window, lengths: Dims) -> Dims:
-        return window.spread(lengths)
+    def macs(self) -> int:
+        """Multiplications; those with padding are counted, as is usual for networks."""
+        # Each element of src meets all taps of its group.
+        return self.src.size * (self.wei.size // self.ic)
 
     def _check_lengths(self) -> None:
         # The convolution back must land on src: this is what allows for the extra stride − 1.

@@ -291,7 +291,14 @@ class PoolingProblem(Operation):
 
     def params(self) -> dict[str, Any]:
         """Return the algorithm and the window as the extension names them."""
-        return {"alg": self.alg, "kernel": self.kernel, **self.window.params()}
+        return {
+            "alg": self.alg,
+            "kernel": self.kernel,
+            "strides": self.stride,
+            "dilation": self.dilation,
+            "padding_lo": self.padding_lo,
+            "padding_hi": self.padding_hi,
+        }
 
     def _shown(self) -> dict[str, Any]:
         names = ("alg", "kernel", "stride", "dilation", "padding_lo", "padding_hi")

@@ -55,15 +55,6 @@ class Window:
         taps = zip(self.kernel, self.dilation, strict=True)
         return tuple((kernel - 1) * dilation + 1 for kernel, dilation in taps)
 
-    def params(self) -> dict[str, Dims]:
-        """Return stride, dilation and padding by oneDNN's names, as the extension reads them."""
-        return {
-            "strides": self.stride,
-            "dilation": self.dilation,
-            "padding_lo": self.padding_lo,
-            "padding_hi": self.padding_hi,
-        }
-
     def gathered(self, lengths: Dims) -> Dims:
         """Return the output lengths of a convolution or pooling; less than 1: it does not fit."""
         return tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -53,6 +53,11 @@ class WindowedProblem(DenseOperation):
     padding_lo: Dims
     padding_hi: Dims
 
+    # Not annotated in the class: these are no fields.
+    _may_spread = False
+    if TYPE_CHECKING:
+        _lengths: ClassVar[staticmethod[[Window, Dims], Dims]]  # of dst, from those of src
+
     def __post_init__(self) -> None:
         for name in ("stride", "dilation", "padding_lo", "padding_hi"):
             object.__setattr__(self, name, integers(name, getattr(self, name)))
@@ -71,10 +76,6 @@ class WindowedProblem(DenseOperation):
             raise ShapeError("src", str(self.src.dims), "elements: there is a result to compute")
 
     def _check_lengths(self) -> None:
-        raise NotImplementedError
-
-    @staticmethod
-    def _lengths(window: Window, lengths: Dims) -> Dims:
         raise NotImplementedError
 
     @classmethod
@@ -180,12 +181,6 @@ class WindowedProblem(DenseOperation):
     @property
     def macs(self) -> int:
         """Multiplications; those with padding are counted, as is usual for networks."""
-        # Each element of what the window slides over meets all taps of its group.
-        many, channels = self._slid_over
-        return many.size * (self.wei.size // channels)
-
-    @property
-    def _slid_over(self) -> tuple[TensorSpec, int]:
         raise NotImplementedError
 
     def reached(self, axis: int) -> Array:
@@ -261,7 +256,8 @@ class WindowedProblem(DenseOperation):
 
     def spreads(self, axis: int) -> bool:
         """Tell whether neighbours in src lie further apart than one in dst."""
-        return self.window.stride[whole("axis", axis, lo=0, hi=self.spatial - 1)] > 1
+        axis = whole("axis", axis, lo=0, hi=self.spatial - 1)
+        return self._may_spread and self.stride[axis] > 1
 
     @property
     def flat_padding(self) -> tuple[Dims, Dims]:
@@ -281,7 +277,12 @@ class WindowedProblem(DenseOperation):
 
     def params(self) -> dict[str, Any]:
         """Return stride, dilation and padding as the extension names them."""
-        return self.window.params()
+        return {
+            "strides": self.stride,
+            "dilation": self.dilation,
+            "padding_lo": self.padding_lo,
+            "padding_hi": self.padding_hi,
+        }
 
     def _shown(self) -> dict[str, Any]:
         parts = {"stride": self.stride} if max(self.stride) > 1 else {}

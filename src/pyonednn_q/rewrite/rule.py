@@ -317,12 +317,13 @@ class Trace:
     @property
     def exactness(self) -> Exactness:
         """The weakest promise made; levels of bounded rewrites add up."""
-        rank, levels = BITWISE.rank, 0
+        weakest, levels = BITWISE, 0
         for event in self.events:
             if event.after is not None:
-                rank = max(rank, event.rule.exactness.rank)
-                levels += event.rule.exactness.levels
-        return Exactness(rank, levels)
+                promise = event.rule.exactness
+                weakest = promise if promise.rank > weakest.rank else weakest
+                levels += promise.levels
+        return bounded(levels) if levels else weakest
 
     @property
     def rate(self) -> float:

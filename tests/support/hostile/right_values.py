@@ -9,7 +9,6 @@ import numpy as np
 
 import pyonednn_q as pq
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.arrays import Operands
 from pyonednn_q.primitive import (
     Attr,
     BinaryPostOp,
@@ -260,7 +259,6 @@ def composed_calls() -> Calls:
                 "tolerance": 1e-4,
             },
         ),
-        "Plan": (pq.compose.Plan, _fields(plan)),
         "Plan.from_json": (pq.compose.Plan.from_json, {"text": plan.to_json()}),
         "Layer": (pq.compose.Layer, _fields(layer)),
         "Inspection": (pq.inspection.Inspection, _fields(inspected)),
@@ -296,30 +294,6 @@ def composed_calls() -> Calls:
             pq.prepare_layer,
             {"layer": layer, "operands": {}, "allow_reference": False, "saturation": "allow"},
         ),
-        "Prepared": (
-            pq.native.Prepared,
-            {
-                "problem": CONV,
-                "attr": Attr(),
-                "selection": None,
-                "inputs": ("src",),
-                "bound": {},
-                "specs": {"src": SPEC, "dst": SPEC},
-                "core": None,
-                "notes": (),
-            },
-        ),
-        "Planned": (
-            pq.ops.Planned,
-            {
-                "plan": plan,
-                "primitive": conv.prepare(SRC.shape).primitive,
-                "form": conv.prepare(SRC.shape).form,
-                "operands": Operands.of((), CONV.dst.dims, 1),
-                "fixed": {},
-                "rest": None,
-            },
-        ),
         "PreparedLayer": (
             pq.ops.PreparedLayer,
             {"layer": layer, "planned": conv.prepare(SRC.shape)},
@@ -345,6 +319,7 @@ def composed_calls() -> Calls:
             gated.prepare(SRC.shape),
             {"src": SRC, "out": None, "residual": gated_dst, "gate": np.ones(4, np.float32)},
         ),
+        "Prepared.layout": (conv.prepare(SRC.shape).primitive.layout, {"name": "src"}),
         "PreparedLayer.__call__": (pq.prepare_layer(layer), {"src": FLOATS, "out": None}),
         "MatMul.__call__": (
             pq.MatMul.from_float(COLUMNS * 0.1, src_q=pq.Dynamic("u8", "per_row"), wei_levels=129),
