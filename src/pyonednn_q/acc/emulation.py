@@ -27,7 +27,7 @@ from pyonednn_q.acc.pairing import (
     is_int8,
     summations,
 )
-from pyonednn_q.acc.pairs import cuts, runs, walk
+from pyonednn_q.acc.pairs import HI, LO, cuts, runs, walk
 from pyonednn_q.argument import instance, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.primitive.isa import InstructionSet
@@ -88,9 +88,6 @@ def _of_inner_product(src: Array, pairing: Pairing) -> Iterator[Array]:
     if pairing is Pairing.LAST:
         table = np.swapaxes(table, 1, 2)
     yield table.reshape(src.shape[0], -1).T[None, None]
-
-
-LO, HI = -(2**15), 2**15 - 1
 
 
 def as_if(
