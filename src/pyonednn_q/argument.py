@@ -72,10 +72,11 @@ def one_of(argument: str, value: object, allowed: tuple[str, ...]) -> str:
     return allowed[allowed.index(value)]
 
 
-def flag(argument: str, value: object) -> None:
-    """Refuse what is neither True nor False."""
+def flag(argument: str, value: object) -> bool:
+    """Return `value`, and refuse what is neither True nor False."""
     if not isinstance(value, bool):
         raise ArgumentError(argument, shown(value), "True or False")
+    return value
 
 
 def function(argument: str, value: object) -> None:

@@ -25,75 +25,93 @@ IMAGES = 32
 
 
 @pytest.fixture(scope="module")
-def digits() -> demo.Digits:
+def digits() -> tuple[Array, Array, Array]:
     return demo.load_digits()
 
 
 @pytest.fixture(scope="module")
-def layers(digits: demo.Digits) -> list[demo.Fitted]:
-    return demo.fit(digits, seed=0)
+def train(digits: tuple[Array, Array, Array]) -> Array:
+    images, _, is_held_out = digits
+    return images[~is_held_out]
 
 
 @pytest.fixture(scope="module")
-def float32(digits: demo.Digits, layers: list[demo.Fitted]) -> demo.Execution:
-    return demo.forward(demo.float32_operators(layers), demo.real(digits.test_images))
+def held_out(digits: tuple[Array, Array, Array]) -> Array:
+    images, _, is_held_out = digits
+    return images[is_held_out]
 
 
 @pytest.fixture(scope="module")
-def int8(digits: demo.Digits, layers: list[demo.Fitted]) -> demo.Execution:
-    return demo.forward(demo.int8_operators(layers, digits.train_images), digits.test_images)
+def float32(digits: tuple[Array, Array, Array], train: Array) -> demo.Layers:
+    _, labels, is_held_out = digits
+    return demo.fit(train, labels[~is_held_out], seed=0)
 
 
-def right(execution: demo.Execution, answers: Array) -> int:
-    return int((execution.tensors[-1].argmax(axis=1) == answers).sum())
+@pytest.fixture(scope="module")
+def int8(float32: demo.Layers, train: Array) -> demo.Layers:
+    return demo.quantized(float32, train)
 
 
-def numbers(layers: list[demo.Fitted]) -> list[bytes]:
-    return [array.tobytes() for layer in layers for array in (layer.wei, layer.bias)]
+@pytest.fixture(scope="module")
+def exact(float32: demo.Layers, held_out: Array) -> list[Array]:
+    return demo.forward(float32.values(), demo.real(held_out))
 
 
-def test_every_fourth_digit_is_held_out(digits: demo.Digits) -> None:
-    assert digits.train_images.shape == (1348, 1, 8, 8)
-    assert digits.test_images.shape == (HELD_OUT, 1, 8, 8)
-    assert len(digits.train_labels) == 1348
-    assert set(digits.test_labels) == set(range(10))
-    assert digits.train_images.dtype == np.uint8
+@pytest.fixture(scope="module")
+def codes(int8: demo.Layers, held_out: Array) -> list[Array]:
+    return demo.forward(int8.values(), held_out)
 
 
-def test_pixels_are_exact_in_both_ways(digits: demo.Digits) -> None:
-    reals = demo.real(digits.train_images)
-    np.testing.assert_array_equal(reals, digits.train_images / 16.0)
+def right(logits: Array, answers: Array) -> int:
+    return int((logits.argmax(axis=1) == answers).sum())
+
+
+def numbers(layers: demo.Layers) -> list[bytes]:
+    arrays = (array for each in layers.values() for array in (each.weights.values, each.bias))
+    return [np.asarray(array).tobytes() for array in arrays]
+
+
+def test_every_fourth_digit_is_held_out(digits: tuple[Array, Array, Array]) -> None:
+    images, labels, is_held_out = digits
+    assert images.shape == (1797, 1, 8, 8)
+    assert images.dtype == np.uint8
+    assert is_held_out.sum() == HELD_OUT
+    assert is_held_out[3::4].all()
+    assert set(labels[is_held_out]) == set(range(10))
+
+
+def test_pixels_are_exact_in_both_ways(train: Array) -> None:
+    reals = demo.real(train)
+    np.testing.assert_array_equal(reals, train / 16.0)
     assert reals.max() == 1.0
-    np.testing.assert_array_equal(demo.PIXELS.quantize(reals), digits.train_images)
+    np.testing.assert_array_equal(demo.PIXELS.quantize(reals), train)
 
 
 def test_both_ways_know_the_digits(
-    digits: demo.Digits, float32: demo.Execution, int8: demo.Execution
+    digits: tuple[Array, Array, Array], exact: list[Array], codes: list[Array]
 ) -> None:
+    _, labels, is_held_out = digits
     # Measured: 443 to 445 of 449 over four seeds, two oneDNNs and two instruction sets, and at
     # most one digit apart. Another BLAS rounds other sums, which is another start of the fit.
-    assert right(float32, digits.test_labels) >= 439
-    assert right(int8, digits.test_labels) >= 439
-    assert right(int8, float32.tensors[-1].argmax(axis=1)) >= 445
+    assert right(exact[-1], labels[is_held_out]) >= 439
+    assert right(codes[-1], labels[is_held_out]) >= 439
+    assert right(codes[-1], exact[-1].argmax(axis=1)) >= 445
 
 
-def test_one_seed_gives_one_network(digits: demo.Digits, layers: list[demo.Fitted]) -> None:
-    again = demo.fit(digits, seed=0)
-    assert [layer.name for layer in again] == ["conv1", "conv2", "dense1", "dense2"]
-    assert numbers(again) == numbers(layers)
-    assert numbers(demo.fit(digits, seed=1))[4:] != numbers(layers)[4:]
+def test_one_seed_gives_one_network(
+    digits: tuple[Array, Array, Array], train: Array, float32: demo.Layers
+) -> None:
+    _, labels, is_held_out = digits
+    again = demo.fit(train, labels[~is_held_out], seed=0)
+    assert [*again] == ["conv1", "conv2", "dense1", "dense2"]
+    assert numbers(again) == numbers(float32)
+    other = demo.fit(train, labels[~is_held_out], seed=1)
+    assert numbers(other)[4:] != numbers(float32)[4:]
 
 
-def test_held_out_digits_choose_nothing(digits: demo.Digits, layers: list[demo.Fitted]) -> None:
-    blank = digits._replace(
-        test_images=np.zeros_like(digits.test_images),
-        test_labels=np.zeros_like(digits.test_labels),
-    )
-    assert numbers(demo.fit(blank, seed=0)) == numbers(layers)
-
-
-def test_filters_are_orthogonal_pairs_of_both_signs(layers: list[demo.Fitted]) -> None:
-    wei, bias = layers[0].wei, layers[0].bias
+def test_filters_are_orthogonal_pairs_of_both_signs(float32: demo.Layers) -> None:
+    wei, bias = float32["conv1"].weights.values, float32["conv1"].bias
+    assert bias is not None
     half = wei[:8].reshape(8, 9).astype(np.float64)
     np.testing.assert_array_equal(wei[8:], -wei[:8])
     np.testing.assert_array_equal(bias[8:], -bias[:8])
@@ -102,10 +120,10 @@ def test_filters_are_orthogonal_pairs_of_both_signs(layers: list[demo.Fitted]) -
     assert np.abs(gram - np.diag(np.diag(gram))).max() < 1e-5
 
 
-def products(layer: demo.Fitted, src: Array, wei: Array) -> Array:
-    """Sums of products in float64, by the definition of the layer."""
+def products(src: Array, wei: Array) -> Array:
+    """Sums of products in float64, by the definition of the layer; windows are 3 x 3."""
     dst: Array
-    if "padding" not in layer.options:
+    if wei.shape[2:] != (3, 3):
         dst = src.reshape(len(src), -1) @ wei.reshape(len(wei), -1).T
         return dst
     padded = np.pad(src, ((0, 0), (0, 0), (1, 1), (1, 1)))
@@ -114,57 +132,59 @@ def products(layer: demo.Fitted, src: Array, wei: Array) -> Array:
     return dst
 
 
-@pytest.mark.parametrize("index", range(4), ids=["conv1", "conv2", "dense1", "dense2"])
+@pytest.mark.parametrize("name", ["conv1", "conv2", "dense1", "dense2"])
 def test_int8_layers_are_their_float_layers_rounded(
-    layers: list[demo.Fitted], int8: demo.Execution, index: int
+    float32: demo.Layers, int8: demo.Layers, codes: list[Array], name: str
 ) -> None:
-    layer, operator = layers[index], int8.operators[index]
-    settings = operator.settings
+    layer, settings = float32[name], int8[name].settings
+    index = [*int8].index(name)
     assert isinstance(settings.src_q, QParams)
-    src = settings.src_q.dequantize(int8.tensors[index][:IMAGES])
+    src = settings.src_q.dequantize(codes[index][:IMAGES])
     # By the largest weight of each channel, as from_float promises.
-    rows = np.abs(layer.wei.reshape(len(layer.wei), -1).astype(np.float64)).max(axis=1)
-    step = (rows / (demo.wei_levels() // 2)).reshape(-1, *[1] * (layer.wei.ndim - 1))
-    wei = np.rint(layer.wei / step) * step
-    sums = products(layer, src, wei)
+    real = layer.weights.values
+    rows = np.abs(real.reshape(len(real), -1).astype(np.float64)).max(axis=1)
+    step = (rows / (demo.wei_levels() // 2)).reshape(-1, *[1] * (real.ndim - 1))
+    wei = np.rint(real / step) * step
+    sums = products(src, wei)
+    assert layer.bias is not None
     bias = layer.bias.reshape(-1, *[1] * (sums.ndim - 2)).astype(np.float64)
     reals = sums + bias
-    got = int8.tensors[index + 1][:IMAGES]
+    got = codes[index + 1][:IMAGES]
     if settings.dst_q is None:
         assert got.dtype == np.float32
         # The integer sum is exact; scale, product and the sum with the bias round once each.
         assert (np.abs(got - reals) <= 3 * 2.0**-24 * (np.abs(sums) + np.abs(bias))).all()
         return
     assert got.dtype == np.uint8
-    codes = np.maximum(reals, 0) / settings.dst_q.scale
+    levels = np.maximum(reals, 0) / settings.dst_q.scale
     # Scales are arbitrary: where a tie lies within float32's rounding, two codes are right.
-    is_tie = np.abs(codes - np.floor(codes) - 0.5) < 1e-4
+    is_tie = np.abs(levels - np.floor(levels) - 0.5) < 1e-4
     assert is_tie.mean() < 1e-3
-    wanted = np.clip(np.rint(codes), 0, 255)
+    wanted = np.clip(np.rint(levels), 0, 255)
     np.testing.assert_array_equal(got[~is_tie], wanted[~is_tie])
 
 
-def test_each_layer_reads_the_codes_of_the_one_before(int8: demo.Execution) -> None:
-    params = [operator.settings for operator in int8.operators]
+def test_each_layer_reads_the_codes_of_the_one_before(int8: demo.Layers) -> None:
+    params = [layer.settings for layer in int8.values()]
     assert params[0].src_q == demo.PIXELS
     assert [each.src_q for each in params[1:]] == [each.dst_q for each in params[:-1]]
     assert params[-1].dst_q is None
 
 
 def test_the_largest_training_activation_gets_code_255(
-    digits: demo.Digits, layers: list[demo.Fitted], int8: demo.Execution
+    float32: demo.Layers, int8: demo.Layers, train: Array
 ) -> None:
-    exact = demo.forward(demo.float32_operators(layers), demo.real(digits.train_images))
-    for result, operator in zip(exact.tensors[1:-1], int8.operators[:-1], strict=True):
-        assert operator.settings.dst_q is not None
-        assert operator.settings.dst_q.quantize(result.max()) == 255
+    results = demo.forward(float32.values(), demo.real(train))[1:-1]
+    for result, layer in zip(results, [*int8.values()][:-1], strict=True):
+        assert layer.settings.dst_q is not None
+        assert layer.settings.dst_q.quantize(result.max()) == 255
 
 
-def test_the_batch_does_not_change_int8_answers(digits: demo.Digits, int8: demo.Execution) -> None:
-    alone = [demo.forward(int8.operators, digits.test_images[i : i + 1]) for i in range(20)]
-    np.testing.assert_array_equal(
-        np.concatenate([each.tensors[-1] for each in alone]), int8.tensors[-1][:20]
-    )
+def test_the_batch_does_not_change_int8_answers(
+    int8: demo.Layers, codes: list[Array], held_out: Array
+) -> None:
+    alone = [demo.forward(int8.values(), held_out[i : i + 1])[-1] for i in range(20)]
+    np.testing.assert_array_equal(np.concatenate(alone), codes[-1][:20])
 
 
 def test_without_vnni_weights_have_seven_bits() -> None:

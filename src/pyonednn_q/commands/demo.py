@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,71 +31,54 @@ from pyonednn_q.shown import install
 __all__ = ["run"]
 
 Array: TypeAlias = npt.NDArray[Any]
-Operators: TypeAlias = Sequence[pq.Conv | pq.InnerProduct]
+Layer: TypeAlias = pq.Conv | pq.InnerProduct
+Layers: TypeAlias = dict[str, Layer]
 
 PIXELS = pq.QParams(1 / 16, 0, "u8")  # pixels are whole numbers from 0 to 16: exact as codes
 RELU = pq.Chain(pq.Eltwise("relu"))
 _EPOCHS = 30
 
 
-class Digits(NamedTuple):
-    """Images (N, 1, 8, 8) of u8 pixels and the digits they show: to fit on, and held out."""
-
-    train_images: Array
-    train_labels: Array
-    test_images: Array
-    test_labels: Array
-
-
-class Fitted(NamedTuple):
-    """A float layer: the operator that runs it, its weights, and what else that is made of."""
-
-    name: str
-    operator: type[pq.Conv | pq.InnerProduct]
-    wei: Array
-    bias: Array
-    options: dict[str, Any]
-
-
-class Execution(NamedTuple):
-    """Operators, and the tensors between them: images first, logits last."""
-
-    operators: Operators
-    tensors: list[Array]
-
-
 def run(options: argparse.Namespace) -> int:
     """Run ``python -m pyonednn_q demo``, and return 0; or 2 without scikit-learn."""
     before = Load.now()
     try:
-        digits = load_digits()
+        images, labels, is_held_out = load_digits()
     except ImportError as error:
         wanted = f"demo: the demo needs scikit-learn: {install('demo')}"
         print(f"{wanted} ({error})", file=sys.stderr)
         return 2
-    print(_platform_text(), flush=True)
-    layers = fit(digits, options.seed)
-    float32 = forward(float32_operators(layers), real(digits.test_images))
-    int8 = forward(int8_operators(layers, digits.train_images), digits.test_images)
-    print("", _accuracy_text(float32, int8, digits.test_labels), sep="\n")
-    print("", _layers_text(layers, float32, int8), sep="\n")
+    version, isa = ".".join(map(str, runtime.version())), runtime.isa().text()
+    threads = f"({runtime.threading_runtime()}), {isa}, {runtime.get_num_threads()} threads"
+    print("Handwritten digits in FP32 and in INT8, both by oneDNN in this process:")
+    print(f"oneDNN {version} {threads};")
+    print(f"INT8 is u8 activations and s8 weights within {wei_levels() // 2}, by output channel")
+    sys.stdout.flush()
+    train, test = images[~is_held_out], images[is_held_out]
+    float32 = fit(train, labels[~is_held_out], options.seed)
+    int8 = quantized(float32, train)
+    exact, codes = forward(float32.values(), real(test)), forward(int8.values(), test)
+    print("", _accuracy_text(exact[-1], codes[-1], labels[is_held_out]), sep="\n")
+    print("", _layers_text(float32, exact, int8, codes), sep="\n")
     for batch in options.batch:
         print(f"\nBatch {batch}: medians of {options.rounds} samples, FP32 and INT8 in turn")
-        print(_times_text(layers, float32, int8, batch, options.rounds), flush=True)
+        print(_times_text(float32, exact, int8, codes, batch, options.rounds), flush=True)
     elsewhere = sum(Load.now().since(before))
     if elsewhere > BUSY:
         print(f"\nBusy: {elsewhere:.0%} of the CPUs' time went to others; times include waiting")
     return 0
 
 
-def load_digits() -> Digits:
-    """Load scikit-learn's digits and hold out every fourth: a rule leaves no seed to choose."""
+def load_digits() -> tuple[Array, Array, Array]:
+    """Return scikit-learn's digits: images (N, 1, 8, 8) of u8, labels, and which are held out.
+
+    That is every fourth: a rule leaves no seed to choose.
+    """
     from sklearn.datasets import load_digits as load
 
     pixels, labels = load(return_X_y=True)
     images = pixels.reshape(-1, 1, 8, 8).astype(np.uint8)
-    held_out = np.arange(len(images)) % 4 == 3
-    return Digits(images[~held_out], labels[~held_out], images[held_out], labels[held_out])
+    return images, labels, np.arange(len(images)) % 4 == 3
 
 
 def real(pixels: Array) -> Array:
@@ -103,63 +86,45 @@ def real(pixels: Array) -> Array:
     return PIXELS.dequantize(pixels).astype(np.float32)
 
 
-def fit(digits: Digits, seed: int) -> list[Fitted]:
-    """Fit conv1, conv2, dense1 and dense2 on the training images.
+def fit(images: Array, labels: Array, seed: int) -> Layers:
+    """Return layers of floats, equal bit by bit for one seed on one machine.
 
     Parameters
     ----------
-    digits : Digits
-        What is held out is not read.
+    images, labels : ndarray
+        Those to fit on.
     seed : int
         Seed of the first weights of the dense layers, and of the order in which they see images.
-
-    Returns
-    -------
-    list of Fitted
-        Equal bit by bit for one seed on one machine.
     """
     from sklearn.neural_network import MLPClassifier
     from threadpoolctl import threadpool_limits
 
-    layers: list[Fitted] = []
-    src = real(digits.train_images)
+    layers: Layers = {}
+    src = real(images)
     # BLAS adds in another order with other numbers of threads.
     with threadpool_limits(1):
         for name, channels in (("conv1", 16), ("conv2", 64)):
-            wei, bias = _principal_filters(src, channels)
-            layers.append(Fitted(name, pq.Conv, wei, bias, {"padding": 1, "post": RELU}))
-            src = forward(float32_operators(layers[-1:]), src).tensors[-1]
+            layers[name] = pq.Conv(*_principal_filters(src, channels), padding=1, post=RELU)
+            src = layers[name](src)
         spread = src.std()  # the optimiser likes numbers about 1; its weights take the factor back
         features = src.reshape(len(src), -1) / spread
         model = MLPClassifier((64,), alpha=1.0, batch_size=128, random_state=seed)
         for _ in range(_EPOCHS):
-            model.partial_fit(features, digits.train_labels, classes=np.arange(10))
+            model.partial_fit(features, labels, classes=np.arange(10))
     hidden, last = (wei.T.astype(np.float32) for wei in model.coefs_)
     hidden_bias, last_bias = (bias.astype(np.float32) for bias in model.intercepts_)
     hidden = (hidden / spread).reshape(-1, *src.shape[1:])
-    layers.append(Fitted("dense1", pq.InnerProduct, hidden, hidden_bias, {"post": RELU}))
-    layers.append(Fitted("dense2", pq.InnerProduct, last, last_bias, {}))
+    layers["dense1"] = pq.InnerProduct(hidden, hidden_bias, post=RELU)
+    layers["dense2"] = pq.InnerProduct(last, last_bias)
     return layers
 
 
 def _principal_filters(src: Array, channels: int) -> tuple[Array, Array]:
-    """Make a 3 x 3 convolution of the principal components of the patches that it will see.
+    """Return weights and bias of a 3 x 3 convolution: principal components of patches of src.
 
     Each component gives two channels, one for each sign: relu keeps what lies on either side of
-    the mean. The fourth root of the variance evens the channels out half-way.
-
-    Parameters
-    ----------
-    src : (N, C, H, W) float32
-        What the layer will see.
-    channels : int
-        An even number.
-
-    Returns
-    -------
-    wei : (channels, C, 3, 3) float32
-    bias : (channels,) float32
-        Subtracts the mean patch.
+    the mean, which the bias subtracts. The fourth root of the variance evens the channels out
+    half-way.
     """
     from sklearn.decomposition import PCA
 
@@ -173,36 +138,32 @@ def _principal_filters(src: Array, channels: int) -> tuple[Array, Array]:
     return wei, (-filters @ pca.mean_).astype(np.float32)
 
 
-def float32_operators(layers: Sequence[Fitted]) -> Operators:
-    """Return operators that take floats and give floats."""
-    return [layer.operator(layer.wei, layer.bias, **layer.options) for layer in layers]
-
-
-def int8_operators(layers: Sequence[Fitted], images: Array) -> Operators:
-    """Return operators with u8 codes between them and s8 weights; the last gives f32 logits.
+def quantized(float32: Layers, images: Array) -> Layers:
+    """Return layers with u8 codes between them and s8 weights; the last gives f32 logits.
 
     Parameters
     ----------
-    layers : sequence of Fitted
+    float32 : dict
         The float network.
     images : (N, 1, 8, 8) uint8
         On which ranges are measured: training images, as held-out ones must not choose a scale.
     """
-    operators, src_q = [], PIXELS
-    results = forward(float32_operators(layers), real(images)).tensors[1:]
-    for layer, result in zip(layers, results, strict=True):
-        dst_q = pq.quantize.qparams_from_range(0.0, float(result.max()), "u8")
-        quantized = layer.operator.from_float(
-            layer.wei,
+    layers: Layers = {}
+    src_q = PIXELS
+    results = forward(float32.values(), real(images))[1:]
+    for (name, layer), dst in zip(float32.items(), results, strict=True):
+        dst_q = pq.quantize.qparams_from_range(0.0, float(dst.max()), "u8")
+        layers[name] = type(layer).from_float(
+            layer.weights.values,
             layer.bias,
             src_q=src_q,
-            dst_q=None if layer is layers[-1] else dst_q,
+            dst_q=None if name == "dense2" else dst_q,
             wei_levels=wei_levels(),
-            **layer.options,
+            post=layer.settings.post,
+            **layer.window,
         )
-        operators.append(quantized)
         src_q = dst_q
-    return operators
+    return layers
 
 
 def wei_levels() -> int:
@@ -214,73 +175,57 @@ def wei_levels() -> int:
     return 255 if runtime.isa().has_vnni() else 129
 
 
-def forward(operators: Operators, images: Array) -> Execution:
-    """Run one layer after the other."""
+def forward(layers: Iterable[Layer], images: Array) -> list[Array]:
+    """Run one layer after the other; return the images and what each layer makes."""
     tensors = [images]
-    for operator in operators:
-        tensors.append(operator(tensors[-1]))
-    return Execution(operators, tensors)
+    for layer in layers:
+        tensors.append(layer(tensors[-1]))
+    return tensors
 
 
-def _platform_text() -> str:
-    """Say what the numbers depend on."""
-    version, isa = ".".join(map(str, runtime.version())), runtime.isa().text()
-    threads = runtime.get_num_threads()
-    return (
-        "Handwritten digits in FP32 and in INT8, both by oneDNN in this process:\n"
-        f"oneDNN {version} ({runtime.threading_runtime()}), {isa}, {threads} threads;\n"
-        f"INT8 is u8 activations and s8 weights within {wei_levels() // 2}, by output channel"
-    )
-
-
-def _accuracy_text(float32: Execution, int8: Execution, labels: Array) -> str:
+def _accuracy_text(exact: Array, codes: Array, labels: Array) -> str:
     """Say how many digits each gets right, and how often they agree."""
-    exact, codes = (each.tensors[-1].argmax(axis=1) for each in (float32, int8))
+    float32, int8 = exact.argmax(axis=1), codes.argmax(axis=1)
     counts = {
-        "FP32 right": (exact == labels).sum(),
-        "INT8 right": (codes == labels).sum(),
-        "same answer": (exact == codes).sum(),
+        "FP32 right": (float32 == labels).sum(),
+        "INT8 right": (int8 == labels).sum(),
+        "same answer": (float32 == int8).sum(),
     }
     rows = [[name, f"{n} of {len(labels)}", f"{n / len(labels):.2%}"] for name, n in counts.items()]
     return _table(["held-out digits", "count", "share"], rows, left=1)
 
 
-def _layers_text(layers: Sequence[Fitted], float32: Execution, int8: Execution) -> str:
+def _layers_text(
+    float32: Layers, exact: Sequence[Array], int8: Layers, codes: Sequence[Array]
+) -> str:
     """Say which kernel runs each layer, and how close INT8 results are to those of FP32."""
     rows = []
-    for index, layer in enumerate(layers):
-        dst_q, codes = int8.operators[index].settings.dst_q, int8.tensors[index + 1]
-        reals = codes if dst_q is None else dst_q.dequantize(codes)
-        sqnr = f"{sqnr_db(float32.tensors[index + 1], reals):.1f}"
-        for name, (operators, tensors), noise in (("FP32", float32, ""), ("INT8", int8, sqnr)):
-            inspection = pq.inspect(operators[index], tensors[index].shape)
+    for at, name in enumerate(float32):
+        dst_q, dst = int8[name].settings.dst_q, codes[at + 1]
+        reals = dst if dst_q is None else dst_q.dequantize(dst)
+        sqnr = f"{sqnr_db(exact[at + 1], reals):.1f}"
+        for kind, layers, src, noise in (("FP32", float32, exact, ""), ("INT8", int8, codes, sqnr)):
+            inspection = pq.inspect(layers[name], src[at].shape)
             attributes = inspection.attributes or "none"
-            rows.append([f"{layer.name} {name}", inspection.implementation, attributes, noise])
+            rows.append([f"{name} {kind}", inspection.implementation, attributes, noise])
     return _table(["layer", "kernel", "attributes (scale:mask)", "SQNR in dB"], rows, left=3)
 
 
 def _times_text(
-    layers: Sequence[Fitted], float32: Execution, int8: Execution, batch: int, rounds: int
+    float32: Layers,
+    exact: Sequence[Array],
+    int8: Layers,
+    codes: Sequence[Array],
+    batch: int,
+    rounds: int,
 ) -> str:
-    """Time the network and each of its layers, FP32 and INT8 in turn.
-
-    Parameters
-    ----------
-    layers : sequence of Fitted
-        For their names.
-    float32, int8 : Execution
-        What is timed, on the tensors that are there.
-    batch : int
-        Images a call, the first of those.
-    rounds : int
-        Samples of each.
-    """
+    """Time the network and each of its layers on the first images, FP32 and INT8 in turn."""
     parts = {"network": slice(None)}
-    parts |= {layer.name: slice(index, index + 1) for index, layer in enumerate(layers)}
+    parts |= {name: slice(at, at + 1) for at, name in enumerate(float32)}
     loops = [
-        looped(partial(forward, operators[part], tensors[part.start or 0][:batch]))
+        looped(partial(forward, [*layers.values()][part], src[part.start or 0][:batch]))
         for part in parts.values()
-        for operators, tensors in (float32, int8)
+        for layers, src in ((float32, exact), (int8, codes))
     ]
     timed = [each.samples_us for each in interleaved(loops, Budget(rounds=rounds))]
     rows = []

@@ -16,10 +16,12 @@ from pyonednn_q.emulate.operands import (
     by_code,
     checked,
     choose,
+    eight_bits,
     encoding,
+    searched,
     through_floats,
+    two_step,
 )
-from pyonednn_q.emulate.rescale import eight_bits, searched, two_step
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.primitive.post_ops import EltwisePostOp
 from pyonednn_q.requantize.multiplier import scale_to_mult_shift

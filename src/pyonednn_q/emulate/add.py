@@ -16,9 +16,10 @@ from pyonednn_q.emulate.operands import (
     choose,
     encoding,
     floats,
+    searched,
     through_floats,
+    two_step,
 )
-from pyonednn_q.emulate.rescale import searched, two_step
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.evaluate import fma32
 from pyonednn_q.requantize.multiplier import (

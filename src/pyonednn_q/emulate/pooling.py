@@ -18,9 +18,11 @@ from pyonednn_q.emulate.operands import (
     choose,
     encoding,
     plain,
+    searched,
+    two_step,
+    two_step_up,
 )
 from pyonednn_q.emulate.pool_windows import Pooling
-from pyonednn_q.emulate.rescale import searched, two_step, two_step_up
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.requantize.multiplier import (
     multiply_by_quantized_multiplier,

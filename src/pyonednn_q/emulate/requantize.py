@@ -15,10 +15,12 @@ from pyonednn_q.emulate.operands import (
     by_code,
     checked,
     choose,
+    eight_bits,
     encoding,
     through_floats,
+    two_step,
+    two_step_up,
 )
-from pyonednn_q.emulate.rescale import eight_bits, two_step, two_step_up
 
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams

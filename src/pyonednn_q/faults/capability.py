@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyonednn_q import dtypes
-from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.dense_facts import KINDS, PrimitiveFacts
 from pyonednn_q.primitive.isa import Facts, InstructionSet, Version
 from pyonednn_q.primitive.post_ops import (
     MAX_POST_OPS,
@@ -104,7 +104,6 @@ class NeverAsk:
         return self.condition(ask)
 
 
-_ALL = ("convolution", "deconvolution", "inner_product", "matmul")
 _DENSE = ("inner_product", "matmul")
 
 
@@ -171,28 +170,28 @@ def _too_many(ask: Ask) -> bool:
 NEVER_ASK: tuple[NeverAsk, ...] = (
     NeverAsk(
         "more_than_32",
-        _ALL,
+        KINDS,
         _too_many,
         "append fails with out_of_memory",
         "run the rest afterwards",
     ),
     NeverAsk(
         "sums_that_differ",
-        _ALL,
+        KINDS,
         _another_sum,
         "two sums with different scales run on reference loops",
         "one sum, and a binary add of the other tensor",
     ),
     NeverAsk(
         "sum_of_another_size",
-        _ALL,
+        KINDS,
         _sum_of_another_size,
         "refused: sum reads dst as a type of the same size only",
         "a full-tensor binary add of the residual",
     ),
     NeverAsk(
         "float_sum_with_zero_point",
-        _ALL,
+        KINDS,
         _float_sum_with_zero_point,
         "refused: only an integer residual has a zero point",
         "subtract scale · zero_point in the bias",
@@ -239,7 +238,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
     ),
     NeverAsk(
         "half_operand",
-        _ALL,
+        KINDS,
         _half_operand,
         "operands of 16 bits leave the fast kernels below AMX",
         "convert the operand to f32",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from itertools import chain
-from statistics import median
 from typing import TYPE_CHECKING
 
 from pyonednn_q.argument import flag, instance, integers
@@ -18,6 +16,7 @@ from pyonednn_q.native import Prepared, runtime
 from pyonednn_q.native.arrays import empty, in_layout
 from pyonednn_q.native.creation import Creation, creation
 from pyonednn_q.native.first_run import standing
+from pyonednn_q.native.timing import medians_us
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.planned import Planned
 from pyonednn_q.ops.prepared_layer import PreparedLayer
@@ -27,7 +26,7 @@ from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 _DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
 _COPIES = 7
@@ -171,7 +170,7 @@ def _met(primitive: Prepared) -> Iterator[GuardMet]:
 def _packing(primitive: Prepared) -> Iterator[Reorder]:
     """Give how the weights came into their layout, if they are kept."""
     if primitive.wei_bytes:
-        us = _median_us(primitive.pack_again)
+        (us,) = medians_us(_COPIES, primitive.pack_again)
         yield Reorder("wei", "row-major", "packed", primitive.wei_bytes, us, "once, when prepared")
 
 
@@ -206,20 +205,10 @@ def _copies(primitive: Prepared) -> Iterator[Reorder]:
             continue
         array = empty(dense)
         array[...] = 0
-        us = _median_us(partial(in_layout, array, spec))
+        (us,) = medians_us(_COPIES, partial(in_layout, array, spec))
         yield Reorder(name, _words(dense), _words(spec), spec.nbytes, us, _EACH)
 
 
 def _words(spec: TensorSpec) -> str:
     _, at, layout = spec.text().partition("@")
     return layout.replace("_", " ") if at else "row-major"
-
-
-def _median_us(work: Callable[[], object]) -> float:
-    work()  # the first touches new memory
-    seconds = []
-    for _ in range(_COPIES):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return median(seconds) * 1e6

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from pyonednn_q.errors import Reasons
 from pyonednn_q.native import library, runtime
 
 if TYPE_CHECKING:
@@ -86,8 +87,6 @@ def ending(code: str, question: bytes) -> str:
         return f"no end within {_TIMEOUT_S} s"
     return signal.Signals(-answer.returncode).name if answer.returncode < 0 else ""
 
-
-Reasons = tuple[tuple[str, str], ...]
 
 _DISPATCH = re.compile(r"^onednn_verbose,(?:v1,)?(?:primitive,)?create:dispatch,(?P<rest>.*)$")
 _WHERE = re.compile(r"^(?:\./)?(?P<file>[\w./-]+\.[ch]pp):\d+$")

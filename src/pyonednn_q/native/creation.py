@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.errors import Error
+from pyonednn_q.errors import Error, Reasons
 from pyonednn_q.native import child, runtime
 from pyonednn_q.native.arrays import pack
 from pyonednn_q.native.selection import first_candidate, named
@@ -48,7 +48,7 @@ class Creation:
     """
 
     line: str
-    refused: child.Reasons
+    refused: Reasons
 
     @property
     def tags(self) -> dict[str, str]:

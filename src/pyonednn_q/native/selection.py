@@ -19,6 +19,7 @@ from pyonednn_q.errors import (
     KnownWrongError,
     OneDNNError,
     OutOfMemoryError,
+    Reasons,
     ReferenceKernelError,
     ShapeError,
     UnsupportedError,
@@ -264,5 +265,5 @@ def _runs(problem: Problem, attr: Attr) -> str | None:
         return None
 
 
-def _reasons(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> child.Reasons:
+def _reasons(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> Reasons:
     return tuple((entry.impl, entry.why) for entry in skipped) + child.why(problem, attr)

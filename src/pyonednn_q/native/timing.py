@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from pyonednn_q.argument import real, whole
@@ -109,6 +110,16 @@ def looped(call: Callable[[], object]) -> Seconds:
         return (time.perf_counter() - start) / calls
 
     return seconds
+
+
+def medians_us(rounds: int, *calls: Callable[[], object]) -> list[float]:
+    """Return median microseconds of single calls that take turns, each behind one untimed."""
+    samples: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, own in zip(calls, samples, strict=True):
+            call()
+            own.append(looped(call)(1) * 1e6)
+    return [median(each) for each in samples]
 
 
 def too_many(disturbed: int, count: int) -> bool:

@@ -66,13 +66,7 @@ def _lower_groups(at: Lowering, operator: Operator, reads: Mapping[str, str], ds
         src = at.in_layout(reads[SRC], TensorSpec.dense(spec.dims, "f32"))
         at.add(step, (src,), dst, result)
         return
-
-    def run(*arrays: Array) -> None:
-        *sources, to = arrays
-        named = dict(zip(reads, sources, strict=True))
-        np.copyto(to, operator(named.pop(SRC), **named))
-
-    at.add(run, tuple(reads.values()), dst, result)
+    _add_call(at, operator, reads, dst, result)
 
 
 def _lower_codes(
@@ -176,11 +170,17 @@ def _in_parts(at: Lowering, src: str, parts: Parts | None, wanted: TensorSpec) -
 def _lower_call(
     at: Lowering, operator: Operator, planned: Planned, reads: Mapping[str, str], dst: str
 ) -> None:
-    def run(*arrays: Array) -> None:
-        *sources, result = arrays
-        named = dict(zip(reads, sources, strict=True))
-        np.copyto(result, operator(named.pop(SRC), **named))
-
     params = operator.settings.dst_q
     dtype = planned.dst.dtype if params is None else params.dtype
-    at.add(run, tuple(reads.values()), dst, replace(planned.dst, dtype=dtype))
+    _add_call(at, operator, reads, dst, replace(planned.dst, dtype=dtype))
+
+
+def _add_call(
+    at: Lowering, operator: Operator, reads: Mapping[str, str], dst: str, result: TensorSpec
+) -> None:
+    def run(*arrays: Array) -> None:
+        *sources, to = arrays
+        named = dict(zip(reads, sources, strict=True))
+        np.copyto(to, operator(named.pop(SRC), **named))
+
+    at.add(run, tuple(reads.values()), dst, result)

@@ -22,7 +22,6 @@ from pyonednn_q.onnx.dynamic_recurrences import (
     with_dynamic_recurrences,
 )
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
-from pyonednn_q.onnx.float_operators import with_known_operators
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
@@ -37,6 +36,7 @@ from pyonednn_q.onnx.quantized_form import (
     shared_ranges,
     with_quantizers,
 )
+from pyonednn_q.onnx.shared_layers import with_known_operators
 from pyonednn_q.quantize.group_search import smallest_group
 from pyonednn_q.quantize.layer_sensitivity import LayerSensitivity
 from pyonednn_q.quantize.quality import quality

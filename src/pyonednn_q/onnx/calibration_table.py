@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import median
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.native.timing import medians_us
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
 from pyonednn_q.report.table import Column, Table
@@ -68,20 +67,8 @@ def times_of(node: FusedNode, values: Values) -> list[str]:
     if own.weights.dtype == "bf16":
         src = src.astype(dtypes.numpy_dtype("bf16"))
     floats = {leaf: each.astype(np.float32) for leaf, each in operands.items()}
-    pair = _medians(lambda: own(src, **operands), lambda: twin(reals, **floats))
-    return [f"{1e6 * seconds:.1f}" for seconds in pair]
-
-
-def _medians(*calls: Callable[[], Any]) -> list[float]:
-    """Return the median seconds of calls that take turns, each behind one that is not timed."""
-    samples: list[list[float]] = [[] for _ in calls]
-    for _ in range(_ROUNDS):
-        for call, seconds in zip(calls, samples, strict=True):
-            call()
-            start = perf_counter()
-            call()
-            seconds.append(perf_counter() - start)
-    return [median(each) for each in samples]
+    pair = medians_us(_ROUNDS, lambda: own(src, **operands), lambda: twin(reals, **floats))
+    return [f"{us:.1f}" for us in pair]
 
 
 def _float_twin(operator: Operator) -> Operator | None:

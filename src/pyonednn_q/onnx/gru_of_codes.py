@@ -24,6 +24,7 @@ from pyonednn_q.onnx.lstm_of_codes import (
     moved,
     of_product,
     products,
+    products_of_source,
     reals,
     sigmoid,
 )
@@ -78,7 +79,7 @@ def gru_of_codes(
     results = np.empty((steps, count, batch, hidden))
     apart = np.empty(results.shape)
     for way in range(count):
-        both = _of_source(flat, of_source, way, rounds=rounds_source)
+        both = products_of_source(flat, of_source, way, rounds=rounds_source)
         sums, more = (each.reshape(steps, batch, 3, hidden) for each in both)
         cell = _Cell(
             _part(of_states, slice(0, 2 * hidden), way),
@@ -147,16 +148,6 @@ def _gate(total: Array, off: Array) -> tuple[Array, Array]:
 def _roundings(*parts: Array) -> Array:
     """Return how far a sum of some parts may be off in float32."""
     return np.asarray(ROUNDINGS * F32_UNIT * sum(np.abs(each) for each in parts))
-
-
-def _of_source(flat: Array, weights: CodedRows, way: int, *, rounds: bool) -> tuple[Array, Array]:
-    """Return products of the source, and how far sums of float32 may be off."""
-    if rounds:
-        exact = products(flat, weights, way, len(flat))
-        return exact, np.zeros(exact.shape)
-    real = reals(weights, way)
-    size = np.abs(flat) @ np.abs(real).T
-    return flat.astype(np.float64) @ real.T, flat.shape[1] * F32_UNIT * size
 
 
 def _of_states(

@@ -30,6 +30,7 @@ __all__ = [
     "moved",
     "of_product",
     "products",
+    "products_of_source",
     "reals",
     "sigmoid",
 ]
@@ -90,6 +91,7 @@ def lstm_of_codes(
     count, columns, hidden = of_states.codes.shape
     source = np.asarray(values[node.inputs[0]], np.float32)
     steps, batch, inputs = source.shape
+    flat = source.reshape(-1, inputs)
     bias = np.asarray(values.get(node.input(_BIAS), np.zeros((count, 2 * columns))), np.float64)
     begins = [
         np.asarray(values.get(node.input(at), np.zeros((count, batch, hidden))), np.float64)
@@ -100,14 +102,8 @@ def lstm_of_codes(
     apart = np.empty(results.shape)
     cells = np.empty((count, batch, hidden))
     for way in range(count):
-        flat = source.reshape(-1, inputs)
-        sums = (
-            products(flat, of_source, way, len(flat))
-            if rounds_source
-            else flat.astype(np.float64) @ reals(of_source, way).T
-        ).reshape(steps, batch, columns)
-        sizes = np.abs(flat) @ np.abs(reals(of_source, way)).T
-        more = (0 if rounds_source else inputs) * F32_UNIT * sizes.reshape(sums.shape)
+        both = products_of_source(flat, of_source, way, rounds=rounds_source)
+        sums, more = (each.reshape(steps, batch, columns) for each in both)
         biases = bias[way].reshape(2, columns)
         h, c, off = begins[0][way], begins[1][way], np.zeros((batch, hidden))
         for step in reversed(range(steps)) if is_backward[way] else range(steps):
@@ -163,6 +159,18 @@ def products(values: Array, weights: CodedRows, way: int, rows: int) -> Array:
         unit = np.float64(scale) * weights.scale[way].astype(np.float64)
         parts.append((whole @ weights.codes[way].astype(np.int64).T) * unit)
     return np.concatenate(parts)
+
+
+def products_of_source(
+    flat: Array, weights: CodedRows, way: int, *, rounds: bool
+) -> tuple[Array, Array]:
+    """Return products of the source, and how far sums of float32 may be off."""
+    if rounds:
+        exact = products(flat, weights, way, len(flat))
+        return exact, np.zeros(exact.shape)
+    real = reals(weights, way)
+    size = np.abs(flat) @ np.abs(real).T
+    return flat.astype(np.float64) @ real.T, flat.shape[1] * F32_UNIT * size
 
 
 def reals(weights: CodedRows, way: int) -> Array:

@@ -22,11 +22,11 @@ from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
 from pyonednn_q.onnx.half_precision import in_float32
 from pyonednn_q.onnx.model_skeleton import check_model, domain_of, skeleton_of
+from pyonednn_q.onnx.model_writer import options_of
 from pyonednn_q.onnx.open_dims import check_lengths
 from pyonednn_q.onnx.opset_raising import raised_opset
 from pyonednn_q.onnx.own_functions import is_own_function
 from pyonednn_q.onnx.passes import passed
-from pyonednn_q.onnx.saved_options import options_of
 from pyonednn_q.onnx.shape_inference import with_tensors
 from pyonednn_q.onnx.subgraphs import (
     WITH_GRAPHS,

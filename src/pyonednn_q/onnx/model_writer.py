@@ -1,7 +1,11 @@
-"""save: an `Graph` as an ONNX model, for other runtimes and for `load`."""
+"""save: an `Graph` as an ONNX model, for other runtimes and for `load`.
+
+What `fuse` is told of it stands in its metadata, which other runtimes pass by.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -9,18 +13,21 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import instance, path
+from pyonednn_q.compose.codec import parsed
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.onnx.moves_at_branches import with_moves_before_quantizers
 from pyonednn_q.onnx.own_functions import own_function
-from pyonednn_q.onnx.saved_options import KEY, text_of
 from pyonednn_q.onnx.shape_inference import node_proto, value_proto
 from pyonednn_q.onnx.subgraphs import graphs_of
-from pyonednn_q.shown import install
+from pyonednn_q.shown import install, shown
 
 _IR_VERSION = 10  # has all types that a graph may have, and is no newer than the runtimes
 _MOST_BYTES = (1 << 31) - 1  # of protobuf
+_KEY = "pyonednn_q.fuse"  # among ONNX's metadata_props
+_VERSION = 1
+_NAMES = ("exact_rounding", "keep_rounding", "floats", "saturation", "blocks")
 
 
 def save(
@@ -99,7 +106,8 @@ def model_bytes(
         proto, opset_imports=imports, ir_version=_IR_VERSION, functions=functions
     )
     if options is not None:
-        helper.set_model_props(model, {KEY: text_of(options)})
+        text = json.dumps({"version": _VERSION, **options})
+        helper.set_model_props(model, {_KEY: text})
     if model.ByteSize() > _MOST_BYTES:
         raise ArgumentError("model", f"{model.ByteSize()} bytes", f"at most {_MOST_BYTES}")
     return bytes(model.SerializeToString())
@@ -111,3 +119,31 @@ def _rows(nodes: Iterable[GraphNode]) -> Iterator[Kind]:
         yield node.row
         for graph in graphs_of(node.attributes).values():
             yield from _rows(graph.nodes)
+
+
+def options_of(metadata: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the options of `fuse` that a model's file has; none where it has none.
+
+    Parameters
+    ----------
+    metadata : iterable of (str, str)
+        Keys and texts. What an option may be is left to `fuse`.
+
+    Raises
+    ------
+    ArgumentError
+        Another version, and what `save` does not write.
+    """
+    text = dict(metadata).get(_KEY)
+    if text is None:
+        return {}
+    argument = f"model: metadata {_KEY}"
+    options = parsed(argument, text)
+    if not isinstance(options, dict) or options.get("version") != _VERSION:
+        got = options.get("version") if isinstance(options, dict) else options
+        raise ArgumentError(argument, shown(got), f"version {_VERSION}")
+    known = {name: each for name, each in options.items() if name != "version"}
+    for name in known:
+        if name not in _NAMES:
+            raise ArgumentError(argument, shown(name), f"options of {shown(_NAMES)}")
+    return known

@@ -1,14 +1,16 @@
-"""Layers that models of different lengths share, so that weights are packed and held once."""
+"""Layers that models share: of other lengths, or of others alone; weights are packed once."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.fused_node import FusedNode, fused_nodes
 from pyonednn_q.ops.operator import Operator
 
-__all__ = ["with_layers_of"]
+__all__ = ["with_known_operators", "with_layers_of"]
 
 
 def with_layers_of(graph: Graph, other: Graph) -> Graph:
@@ -38,3 +40,41 @@ def _is_same(node: FusedNode, graph: Graph, other: FusedNode, of: Graph) -> bool
     names = {name for each in node.parts for name in each.inputs}
     are_held = all(graph.constants.get(n) is of.constants.get(n) for n in names)
     return parts[0] == parts[1] and are_held and one.settings == two.settings
+
+
+def with_known_operators(fused: Graph, known: dict[str, list[Operator]]) -> Graph:
+    """Return a graph with operators of floats that were there before, where they compute the same.
+
+    Parameters
+    ----------
+    fused : Graph
+        Calls of a model like those before.
+    known : dict of str to list of Operator
+        Operators by what they make, each ready for its source once it was used; those of `fused`
+        are added for what comes.
+    """
+
+    def shared(node: FusedNode) -> FusedNode:
+        own = node.runs
+        if not isinstance(own, Operator) or own.settings.is_int8:
+            return node
+        before = known.setdefault(node.output, [])
+        for each in before:
+            if _are_equal(own, each):
+                return replace(node, runs=each)
+        before.append(own)
+        return node
+
+    return replace(fused, nodes=tuple(map(shared, fused_nodes(fused))))
+
+
+def _are_equal(one: Operator, other: Operator) -> bool:
+    """Tell whether two operators of float weights have the same of everything."""
+    if type(one) is not type(other) or one.settings != other.settings:
+        return False
+    if one.groups != other.groups or dict(one.window) != dict(other.window):
+        return False
+    pairs = ((one.weights.values, other.weights.values), (one.bias, other.bias))
+    return one.weights.dtype == other.weights.dtype and all(
+        a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs
+    )

@@ -21,7 +21,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.divided_sources import divisible_sources, input_axis, with_sources_divided
-from pyonednn_q.onnx.observed_tensors import observed
+from pyonednn_q.onnx.float_model import observed
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.quantize.corrections import smoothed as smoothed_weights
 

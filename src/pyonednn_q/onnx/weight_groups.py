@@ -27,12 +27,12 @@ from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Network
 from pyonednn_q.onnx.calibration_options import named_inputs
 from pyonednn_q.onnx.divided_sources import divisible_sources, with_sources_divided
+from pyonednn_q.onnx.float_model import observed
 from pyonednn_q.onnx.float_types import Floats, float_types
 from pyonednn_q.onnx.group_products import FORMS, ConstantProduct, product_of, with_groups
 from pyonednn_q.onnx.model_in_groups import LayerInGroups, ModelInGroups
 from pyonednn_q.onnx.model_reader import load, refuse_torch
 from pyonednn_q.onnx.network_graph import graph_of
-from pyonednn_q.onnx.observed_tensors import observed
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.predict.matmul_nbits import LEVELS, SIZES
 from pyonednn_q.qparams import QParams

@@ -12,7 +12,6 @@ case, and in no place below 1: what is not surely faster stays as it was.
 
 from __future__ import annotations
 
-import time
 from itertools import chain as joined
 from itertools import zip_longest
 from statistics import median
@@ -27,7 +26,7 @@ from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import aligned
 from pyonednn_q.native.selection import implementations
-from pyonednn_q.native.timing import Budget, interleaved
+from pyonednn_q.native.timing import Budget, interleaved, looped
 from pyonednn_q.ops.gain import Timing, Tuning, ratios_of, sure_gain
 from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -213,16 +212,13 @@ def calls_of(
     )
     hot = planned.hot if stays and not operands else None
 
-    def seconds(calls: int) -> float:
-        start = time.perf_counter()
-        for _ in range(calls):
-            if hot is None or hot(src, None, None) is NotImplemented:
-                dst = planned(src, **operands)
-                if not stays:
-                    np.ascontiguousarray(dst)
-        return (time.perf_counter() - start) / calls
+    def call() -> None:
+        if hot is None or hot(src, None, None) is NotImplemented:
+            dst = planned(src, **operands)
+            if not stays:
+                np.ascontiguousarray(dst)
 
-    return seconds
+    return looped(call)
 
 
 def _laid(place: int, spec: TensorSpec, values: Array) -> Array:

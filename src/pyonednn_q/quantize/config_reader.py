@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.argument import content, one_of, path, whole
+from pyonednn_q.argument import content, flag, items, one_of, path, real, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.config import (
     PrecisionSettings,
@@ -22,15 +23,8 @@ from pyonednn_q.quantize.config import (
     ScopeOverride,
     Scopes,
 )
-from pyonednn_q.quantize.config_values import (
-    boolean,
-    check_keys,
-    count,
-    mapping,
-    number,
-    scope_texts,
-)
 from pyonednn_q.quantize.distribution import checked_percent
+from pyonednn_q.quantize.placement import scoped
 from pyonednn_q.quantize.tensor_settings import ROLES, TensorSettings
 from pyonednn_q.shown import shown
 
@@ -39,21 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_config"]
 
-_TRAINING = {"accuracy_aware_training", "compression_lr_multiplier", "params"}
-_ROOT = {"compression", "target_device"}
-_SCOPING = {"ignored_scopes", "target_scopes", "validate_scopes"}
-_SECTION = {
-    "activations", "algorithm", "export_to_onnx_standard_ops", "initializer", "overflow_fix",
-    "preset", "quantize_inputs", "quantize_outputs", "scope_overrides", "weights",
-} | _SCOPING  # fmt: skip
-_QUANTIZER = {"bits", "mode", "per_channel", "signed"}
-_RANGE = {"num_init_samples", "params", "type"}
-_PRECISION = {
-    "bits", "bitwidth_assignment_mode", "bitwidth_per_scope", "compression_ratio",
-    "dump_init_precision_data", "eval_subset_ratio", "iter_number", "num_data_points", "tolerance",
-    "traces_per_layer_path", "type", "warmup_iter_number",
-}  # fmt: skip
-_PRECISION_UNUSED = ("dump_init_precision_data",)
+Section = dict[str, Any]
+
 _KINDS = {
     "min_max": "min_max",
     "mixed_min_max": "mixed_min_max",
@@ -65,11 +46,9 @@ _KINDS = {
 _FREE = "TRIAL"  # TRIAL has no table of what the device does
 _DEVICES = ("ANY", "CPU", "GPU", "NPU", "TRIAL", "CPU_SPR")
 _WIDTHS = {"NPU": (2, 4, 8), _FREE: tuple(range(2, 17))}
-_FIXES = ("enable", "first_layer_only", "disable")
-_PRESETS = ("performance", "mixed")
 _RATIOS = {"hawq": 1.5, "autoq": 0.15, "manual": 1.5}
-
-Section = dict[str, Any]
+_PERCENT = {"min_percentile": 0.1, "max_percentile": 99.9}
+_TRAINING = ("accuracy_aware_training", "compression_lr_multiplier", "params")
 
 
 def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> QuantizationConfig:
@@ -106,69 +85,13 @@ def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> Quantizat
     >>> layers["stem"].activations.symmetric
     False
     """
-    root = mapping("config", _loaded(config))
+    root = _mapping("config", _loaded(config))
     if "algorithm" in root:
-        return _quantization("config", root, "ANY", ())
+        return _quantization("config", root, "ANY", [])
     device = one_of("config.target_device", root.get("target_device", "ANY"), _DEVICES)
     at, section = _section(root)
-    unused = tuple(f"config.{key[:60]}" for key in root if key not in _ROOT)
-    return _quantization(at, section, device, unused)
-
-
-def _quantization(
-    at: str, section: Section, device: str, unused: tuple[str, ...]
-) -> QuantizationConfig:
-    check_keys(at, section, _SECTION | _TRAINING)
-    one_of(f"{at}.algorithm", section.get("algorithm"), ("quantization",))
-    preset = one_of(f"{at}.preset", section.get("preset", "performance"), _PRESETS)
-    fix = one_of(f"{at}.overflow_fix", section.get("overflow_fix", "enable"), _FIXES)
-    groups = {role: mapping(f"{at}.{role}", section.get(role, {})) for role in ROLES}
-    for role, group in groups.items():
-        more = {"unified_scale_ops"} if role == "activations" else set()
-        check_keys(f"{at}.{role}", group, _QUANTIZER | _SCOPING | more | {"logarithm_scale"})
-        boolean(f"{at}.{role}", group, "logarithm_scale", default=False)
-    trained = [key for key in section if key in _TRAINING]
-    trained += [f"{r}.logarithm_scale" for r in ROLES if "logarithm_scale" in groups[r]]
-    begin = mapping(f"{at}.initializer", section.get("initializer", {}))
-    check_keys(f"{at}.initializer", begin, {"batchnorm_adaptation", "precision", "range"})
-    global_range, ranges = _ranges(f"{at}.initializer.range", begin.get("range", {}))
-    precision, widths, more_unused = _precision(f"{at}.initializer.precision", begin, device)
-    on_device = device != _FREE
-    if device == "NPU" and "preset" in section:
-        argument = f"{at}.preset"
-        raise ArgumentError(argument, shown(preset), "no preset on NPU")
-    wei = TensorSettings(role="weights", per_channel=on_device, signed=on_device or None)
-    src = TensorSettings(symmetric=preset == "performance")
-    changes = {role: _changes(f"{at}.{role}", groups[role], role, device) for role in ROLES}
-    if on_device and changes["activations"].get("per_channel"):
-        argument = f"{at}.activations.per_channel"
-        wanted = f"false on {device}, but in scope_overrides; {_FREE} takes it"
-        raise ArgumentError(argument, "true", wanted)
-    scopes = {role: _group_scopes(at, section, role, groups[role]) for role in ROLES}
-    overrides, not_read = _overrides(
-        f"{at}.scope_overrides", section.get("scope_overrides", {}), device
-    )
-    return QuantizationConfig(
-        weights=replace(wei, **global_range, **changes["weights"]),
-        activations=replace(src, **global_range, **changes["activations"]),
-        weight_scopes=scopes["weights"],
-        activation_scopes=scopes["activations"],
-        overrides=overrides,
-        ranges=ranges,
-        bitwidth_per_scope=widths,
-        linked=_linked(f"{at}.activations.unified_scale_ops", groups["activations"]),
-        overflow_fix=fix,
-        target_device=device,
-        precision=precision,
-        batch_norm_samples=_batch_norm(f"{at}.initializer.batchnorm_adaptation", begin),
-        quantize_inputs=boolean(at, section, "quantize_inputs", default=True),
-        quantize_outputs=boolean(at, section, "quantize_outputs", default=False),
-        standard_onnx=boolean(at, section, "export_to_onnx_standard_ops", default=False),
-        validate_scopes=all(
-            each.get("validate_scopes", True) for each in (section, *groups.values())
-        ),
-        unused=(*unused, *(f"{at}.{key}" for key in trained), *more_unused, *not_read),
-    )
+    others = (key for key in root if key not in {"compression", "target_device"})
+    return _quantization(at, section, device, [f"config.{key[:60]}" for key in others])
 
 
 def _loaded(config: object) -> object:
@@ -186,30 +109,80 @@ def _section(root: Section) -> tuple[str, Section]:
     at, compression = "config.compression", root.get("compression")
     if compression is None:
         raise ArgumentError(at, f"none beside {shown(tuple(root))}", "an algorithm")
-    every = compression if isinstance(compression, (list, tuple)) else [compression]
-    paths = [f"{at}[{i}]" if every is compression else at for i in range(len(every))]
-    sections = [mapping(one, each) for one, each in zip(paths, every, strict=True)]
-    for one, section in zip(paths, sections, strict=True):
-        name, argument = section.get("algorithm"), f"{one}.algorithm"
-        if name != "quantization":
-            wanted = "quantization: other algorithms train, and this is inference"
-            raise ArgumentError(argument, shown(name), wanted)
+    sections = {at: compression}
+    if isinstance(compression, (list, tuple)):
+        sections = {f"{at}[{i}]": each for i, each in enumerate(compression)}
+    for one, value in sections.items():
+        if (name := _mapping(one, value).get("algorithm")) != "quantization":
+            argument, wanted = f"{one}.algorithm", "quantization: other algorithms train"
+            raise ArgumentError(argument, shown(name), f"{wanted}, and this is inference")
     if len(sections) != 1:
         raise ArgumentError(at, f"{len(sections)} algorithms", "one")
-    return paths[0], sections[0]
+    return sections.popitem()
+
+
+def _quantization(at: str, value: Section, device: str, unused: list[str]) -> QuantizationConfig:
+    section = _read(at, value, _SECTION)
+    groups = {role: section.get(role, {}) for role in ROLES}
+    on_device = device != _FREE
+    if device == "NPU" and "preset" in section:
+        argument = f"{at}.preset"
+        raise ArgumentError(argument, shown(section["preset"]), "no preset on NPU")
+    changes = {role: _changes(f"{at}.{role}", groups[role], role, device) for role in ROLES}
+    if on_device and changes["activations"].get("per_channel"):
+        argument = f"{at}.activations.per_channel"
+        wanted = f"false on {device}, but in scope_overrides; {_FREE} takes it"
+        raise ArgumentError(argument, "true", wanted)
+    wei = TensorSettings(role="weights", per_channel=on_device, signed=on_device or None)
+    src = TensorSettings(symmetric=section.get("preset", "performance") == "performance")
+    begin = section.get("initializer", {})
+    ranges = begin.get("range", {})
+    global_range, by_scope = ({}, ranges) if isinstance(ranges, list) else (_range(ranges), [])
+    unused += [f"{at}.{key}" for key in section if key in _TRAINING]
+    unused += [f"{at}.{r}.logarithm_scale" for r in ROLES if "logarithm_scale" in groups[r]]
+    precision = begin.get("precision", {})
+    where = f"{at}.initializer.precision"
+    widths = precision.get("bitwidth_per_scope", ())
+    for bits, _ in widths:
+        _check_width(f"{where}.bitwidth_per_scope", bits, device)
+    if (key := "dump_init_precision_data") in precision:
+        unused.append(f"{where}.{key}")
+    overrides, not_read = _overrides(
+        f"{at}.scope_overrides", section.get("scope_overrides", {}), device
+    )
+    return QuantizationConfig(
+        weights=replace(wei, **global_range, **changes["weights"]),
+        activations=replace(src, **global_range, **changes["activations"]),
+        weight_scopes=_group_scopes(section, groups["weights"]),
+        activation_scopes=_group_scopes(section, groups["activations"]),
+        overrides=overrides,
+        ranges=tuple(map(_scoped_range, by_scope)),
+        bitwidth_per_scope=widths,
+        linked=groups["activations"].get("unified_scale_ops", ()),
+        overflow_fix=section.get("overflow_fix", "enable"),
+        target_device=device,
+        precision=_precision(precision) if "precision" in begin else None,
+        batch_norm_samples=begin.get("batchnorm_adaptation", {}).get(
+            "num_bn_adaptation_samples", 2000
+        ),
+        quantize_inputs=section.get("quantize_inputs", True),
+        quantize_outputs=section.get("quantize_outputs", False),
+        standard_onnx=section.get("export_to_onnx_standard_ops", False),
+        validate_scopes=all(
+            each.get("validate_scopes", True) for each in (section, *groups.values())
+        ),
+        unused=(*unused, *not_read),
+    )
 
 
 def _changes(at: str, section: Section, role: str, device: str) -> Section:
     """Return the fields of `TensorSettings` that a section sets, as the device has them."""
     changes: Section = {}
     if "mode" in section:
-        mode = one_of(f"{at}.mode", section["mode"], ("symmetric", "asymmetric"))
-        changes["symmetric"] = mode == "symmetric"
+        changes["symmetric"] = section["mode"] == "symmetric"
     if "bits" in section:
-        changes["bits"] = _bits(f"{at}.bits", section["bits"], device)
-    for key in ("per_channel", "signed"):
-        if key in section:
-            changes[key] = boolean(at, section, key, default=False)
+        _check_width(f"{at}.bits", section["bits"], device)
+    changes |= {key: section[key] for key in ("bits", "per_channel", "signed") if key in section}
     both = role == "weights" and changes.get("symmetric", True) and changes.get("signed")
     if "signed" in changes and not both and device != _FREE:
         argument = f"{at}.signed"
@@ -218,35 +191,106 @@ def _changes(at: str, section: Section, role: str, device: str) -> Section:
     return changes
 
 
-def _bits(at: str, value: object, device: str) -> int:
-    if isinstance(value, bool):
-        raise ArgumentError(at, shown(value), "an integer from 2 to 16")
-    bits = whole(at, value, lo=2, hi=16)
+def _check_width(at: str, bits: int, device: str) -> None:
     if bits not in (widths := _WIDTHS.get(device, (8,))):
         wanted = f"of {widths} on {device}; target_device {_FREE} takes others"
-        raise ArgumentError(at, shown(value), wanted)
-    return bits
+        raise ArgumentError(at, shown(bits), wanted)
 
 
-def _scopes(at: str, section: Section) -> Scopes:
-    boolean(at, section, "validate_scopes", default=True)
-    targets = None
-    if "target_scopes" in section:
-        targets = scope_texts(f"{at}.target_scopes", section["target_scopes"])
-    return Scopes(scope_texts(f"{at}.ignored_scopes", section.get("ignored_scopes", [])), targets)
+def _group_scopes(section: Section, group: Section) -> Scopes:
+    ignored = (*group.get("ignored_scopes", ()), *section.get("ignored_scopes", ()))
+    return Scopes(ignored, group.get("target_scopes", section.get("target_scopes")))
 
 
-def _group_scopes(at: str, section: Section, role: str, group: Section) -> Scopes:
-    every, own = _scopes(at, section), _scopes(f"{at}.{role}", group)
-    targets = every.targets if own.targets is None else own.targets
-    return Scopes(own.ignored + every.ignored, targets)
+def _overrides(
+    at: str, groups: Section, device: str
+) -> tuple[tuple[ScopeOverride, ...], list[str]]:
+    """Return what differs for scopes, and the keys that the tool reads and does nothing with.
+
+    These are ranges, which `initializer.range` has by scope; and all of weights but on the device
+    without a table, where the tool takes what its table has first.
+    """
+    overrides, unused = [], []
+    for role, scopes in groups.items():
+        is_used = role == "activations" or device == _FREE
+        for scope, override in scopes.items():
+            where = f"{at}.{role}.{scope[:60]}"
+            changes = _changes(where, override, role, device if is_used else _FREE)
+            targets = Scopes(targets=_scopes(where, scope))
+            if is_used:
+                overrides.append(ScopeOverride((role,), targets, tuple(changes.items())))
+            left = [key for key in override if key == "initializer" or not is_used]
+            unused += [f"{where}.{key}" for key in left]
+    return tuple(overrides), unused
 
 
-def _linked(at: str, group: Section) -> tuple[tuple[str, ...], ...]:
-    sets = group.get("unified_scale_ops", [])
-    if not isinstance(sets, (list, tuple)) or any(isinstance(each, str) for each in sets):
-        raise ArgumentError(at, shown(sets), "a list of lists of names")
-    linked = tuple(scope_texts(at, each) for each in sets)
+def _scoped_range(section: Section) -> ScopeOverride:
+    group = section.get("target_quantizer_group")
+    scopes = Scopes(section.get("ignored_scopes", ()), section.get("target_scopes"))
+    return ScopeOverride((group,) if group else ROLES, scopes, tuple(_range(section).items()))
+
+
+def _range(section: Section) -> Section:
+    return {
+        "range_kind": _KINDS[section.get("type", "mixed_min_max")],
+        "percent": section.get("params", tuple(_PERCENT.values())),
+        "samples": section.get("num_init_samples", 256),
+    }
+
+
+def _precision(section: Section) -> PrecisionSettings:
+    kind = section.get("type", "manual")
+    usual = {"compression_ratio": _RATIOS[kind], "rounds": 200 if kind == "hawq" else 100}
+    said = {_FIELDS.get(key, key): one for key, one in section.items() if key not in _NO_FIELDS}
+    return PrecisionSettings(kind, **usual | said)
+
+
+def _mapping(at: str, value: object) -> Section:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise ArgumentError(at, shown(value), "an object of JSON: a mapping")
+    return dict(value)
+
+
+def _read(at: str, value: object, keys: Section) -> Section:
+    """Return a section of these keys alone, each value as its entry makes it: a table, a check."""
+    section = _mapping(at, value)
+    for key, one in section.items():
+        where = f"{at}.{key[:60]}"
+        if key not in keys:
+            raise ArgumentError(where, "an unknown key", f"one of {', '.join(sorted(keys))}")
+        entry = keys[key]
+        section[key] = _read(where, one, entry) if isinstance(entry, dict) else entry(where, one)
+    return section
+
+
+def _by_scope(at: str, value: object) -> Section:
+    scopes = _mapping(at, value).items()
+    return {scope: _read(f"{at}.{scope[:60]}", one, _OVERRIDE) for scope, one in scopes}
+
+
+def _count(at: str, value: object, lo: int = 0, hi: int = 2**31 - 1) -> int:
+    if isinstance(value, bool):
+        raise ArgumentError(at, shown(value), f"an integer from {lo} to {hi}")
+    return whole(at, value, lo, hi)
+
+
+def _number(at: str, value: Any) -> float:  # noqa: ANN401
+    if isinstance(value, bool) or real(at, value) < 0.0:
+        raise ArgumentError(at, shown(value), "a number of at least 0")
+    return float(value)
+
+
+def _scopes(at: str, value: object) -> tuple[str, ...]:
+    texts = items(at, [value] if isinstance(value, str) else value, str)
+    try:
+        scoped("", texts)
+    except ArgumentError as error:
+        raise ArgumentError(at, error.got, error.wanted) from None
+    return texts
+
+
+def _linked(at: str, value: object) -> tuple[tuple[str, ...], ...]:
+    linked = tuple(items(at, each, str) for each in items(at, value, list, tuple))
     every = [name for names in linked for name in names]
     if len(set(every)) < len(every):
         twice = sorted({name for name in every if every.count(name) > 1})
@@ -254,122 +298,92 @@ def _linked(at: str, group: Section) -> tuple[tuple[str, ...], ...]:
     return linked
 
 
-def _overrides(
-    at: str, value: object, device: str
-) -> tuple[tuple[ScopeOverride, ...], tuple[str, ...]]:
-    """Return what differs for scopes, and the keys that the tool reads and does nothing with.
-
-    These are ranges, which `initializer.range` has by scope; and all of weights but on the device
-    without a table, where the tool takes what its table has first.
-    """
-    groups = mapping(at, value)
-    check_keys(at, groups, set(ROLES))
-    overrides, unused = [], []
-    for role, scopes in groups.items():
-        is_used = role == "activations" or device == _FREE
-        for scope, one in mapping(f"{at}.{role}", scopes).items():
-            where = f"{at}.{role}.{scope[:60]}"
-            override = mapping(where, one)
-            check_keys(where, override, _QUANTIZER | {"initializer"})
-            changes = _changes(where, override, role, device if is_used else _FREE)
-            begin = mapping(f"{where}.initializer", override.get("initializer", {}))
-            check_keys(f"{where}.initializer", begin, {"range"})
-            if "range" in begin:
-                inner = f"{where}.initializer.range"
-                _range(inner, mapping(inner, begin["range"]))
-            targets = Scopes(targets=scope_texts(where, scope))
-            if is_used:
-                overrides.append(ScopeOverride((role,), targets, tuple(changes.items())))
-            left = [key for key in override if key == "initializer" or not is_used]
-            unused += [f"{where}.{key}" for key in left]
-    return tuple(overrides), tuple(unused)
-
-
-def _ranges(at: str, value: object) -> tuple[Section, tuple[ScopeOverride, ...]]:
-    """Return the range of all tensors, or those of scopes."""
-    if not isinstance(value, (list, tuple)):
-        return _range(at, mapping(at, value)), ()
-    ranges = []
-    for i, each in enumerate(value):
-        one, where = mapping(f"{at}[{i}]", each), f"{at}[{i}]"
-        if "target_scopes" not in one and "ignored_scopes" not in one:
-            raise ArgumentError(where, "no scopes", "target_scopes, or ignored_scopes")
-        roles: tuple[str, ...] = ROLES
-        if (group := "target_quantizer_group") in one:
-            roles = (one_of(f"{where}.{group}", one.pop(group), ROLES),)
-        scopes = _scopes(where, one)
-        changes = _range(where, {k: v for k, v in one.items() if k not in _SCOPING})
-        ranges.append(ScopeOverride(roles, scopes, tuple(changes.items())))
-    return {}, tuple(ranges)
-
-
-def _range(at: str, section: Section) -> Section:
-    check_keys(at, section, _RANGE)
-    kind = one_of(f"{at}.type", section.get("type", "mixed_min_max"), tuple(_KINDS))
-    where = f"{at}.params"
-    params = mapping(where, section.get("params", {}))
-    check_keys(where, params, {"max_percentile", "min_percentile"})
-    ends = [
-        number(where, params, key, end)
-        for key, end in (("min_percentile", 0.1), ("max_percentile", 99.9))
-    ]
+def _percent(at: str, value: object) -> tuple[float, float]:
+    ends = _PERCENT | _read(at, value, dict.fromkeys(_PERCENT, _number))
     try:
-        percent = checked_percent(ends)
+        return checked_percent(tuple(ends.values()))
     except ArgumentError as error:
-        raise ArgumentError(where, error.got, error.wanted) from None
-    samples = count(at, section, "num_init_samples", 256)
-    return {"range_kind": _KINDS[kind], "percent": percent, "samples": samples}
+        raise ArgumentError(at, error.got, error.wanted) from None
 
 
-def _batch_norm(at: str, begin: Section) -> int:
-    section = mapping(at, begin.get("batchnorm_adaptation", {}))
-    check_keys(at, section, {"num_bn_adaptation_samples"})
-    return count(at, section, "num_bn_adaptation_samples", 2000)
+def _ranges(at: str, value: object) -> Section | list[Section]:
+    if not isinstance(value, (list, tuple)):
+        return _read(at, value, _RANGE)
+    ranges = [_read(f"{at}[{i}]", each, _SCOPED_RANGE) for i, each in enumerate(value)]
+    for i, each in enumerate(ranges):
+        if "target_scopes" not in each and "ignored_scopes" not in each:
+            where = f"{at}[{i}]"
+            raise ArgumentError(where, "no scopes", "target_scopes, or ignored_scopes")
+    return ranges
 
 
-def _precision(
-    at: str, begin: Section, device: str
-) -> tuple[PrecisionSettings | None, tuple[tuple[int, str], ...], tuple[str, ...]]:
-    """Return how widths are found, those of scopes, and keys that decide nothing."""
-    if "precision" not in begin:
-        return None, (), ()
-    section = mapping(at, begin["precision"])
-    check_keys(at, section, _PRECISION)
-    kind = one_of(f"{at}.type", section.get("type", "manual"), tuple(_RATIOS))
-    mode = section.get("bitwidth_assignment_mode", "liberal")
-    widths = _widths(f"{at}.bitwidth_per_scope", section.get("bitwidth_per_scope", []), device)
-    boolean(at, section, "dump_init_precision_data", default=False)
-    traces = section.get("traces_per_layer_path")
-    if "traces_per_layer_path" in section:
-        path(f"{at}.traces_per_layer_path", traces)
-    settings = PrecisionSettings(
-        kind,
-        _choices(f"{at}.bits", section.get("bits", [2, 4, 8])),
-        number(at, section, "compression_ratio", _RATIOS[kind]),
-        rounds=count(at, section, "iter_number", 200 if kind == "hawq" else 100),
-        tolerance=number(at, section, "tolerance", 1e-4),
-        data_points=count(at, section, "num_data_points", 100),
-        widths=one_of(f"{at}.bitwidth_assignment_mode", mode, ("strict", "liberal")),
-        eval_subset_ratio=number(at, section, "eval_subset_ratio", 1.0),
-        traces_per_layer_path=traces,
-        warmup=count(at, section, "warmup_iter_number", 20),
-    )
-    return settings, widths, tuple(f"{at}.{k}" for k in _PRECISION_UNUSED if k in section)
+def _choices(at: str, value: object) -> tuple[int, ...]:
+    widths = items(at, value, object)
+    if not widths:
+        raise ArgumentError(at, shown(value), "a list of widths")
+    return tuple(sorted({_bits(at, each) for each in widths}))
 
 
-def _choices(at: str, bits: object) -> tuple[int, ...]:
-    if not isinstance(bits, (list, tuple)) or not bits:
-        raise ArgumentError(at, shown(bits), "a list of widths")
-    return tuple(sorted({_bits(at, each, _FREE) for each in bits}))
-
-
-def _widths(at: str, pairs: object, device: str) -> tuple[tuple[int, str], ...]:
-    if not isinstance(pairs, (list, tuple)):
-        raise ArgumentError(at, shown(pairs), "a list of [bits, scope]")
+def _widths(at: str, value: object) -> tuple[tuple[int, str], ...]:
     widths = []
-    for pair in pairs:
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[1], str):
+    for pair in items(at, value, list, tuple):
+        if len(pair) != 2 or not isinstance(pair[1], str):
             raise ArgumentError(at, shown(pair), "[bits, scope]")
-        (scope,) = scope_texts(at, pair[1])
-        widths.append((_bits(at, pair[0], device), scope))
+        (scope,) = _scopes(at, pair[1])
+        widths.append((_bits(at, pair[0]), scope))
     return tuple(widths)
+
+
+_bits = partial(_count, lo=2, hi=16)
+
+
+# What each section may say: keys, and what their values must be.
+_SCOPING = {"ignored_scopes": _scopes, "target_scopes": _scopes, "validate_scopes": flag}
+_QUANTIZER = {
+    "bits": _bits,
+    "mode": partial(one_of, allowed=("symmetric", "asymmetric")),
+    "per_channel": flag,
+    "signed": flag,
+}
+_RANGE = {
+    "type": partial(one_of, allowed=tuple(_KINDS)),
+    "params": _percent,
+    "num_init_samples": _count,
+}
+_SCOPED_RANGE = {**_RANGE, **_SCOPING, "target_quantizer_group": partial(one_of, allowed=ROLES)}
+_OVERRIDE = {**_QUANTIZER, "initializer": {"range": _RANGE}}
+_GROUP = {**_QUANTIZER, **_SCOPING, "logarithm_scale": flag}
+_PRECISION = {
+    **dict.fromkeys(("iter_number", "num_data_points", "warmup_iter_number"), _count),
+    **dict.fromkeys(("compression_ratio", "eval_subset_ratio", "tolerance"), _number),
+    "bits": _choices,
+    "bitwidth_assignment_mode": partial(one_of, allowed=("strict", "liberal")),
+    "bitwidth_per_scope": _widths,
+    "dump_init_precision_data": flag,
+    "traces_per_layer_path": lambda at, value: str(path(at, value)),
+    "type": partial(one_of, allowed=tuple(_RATIOS)),
+}
+_NO_FIELDS = ("bitwidth_per_scope", "dump_init_precision_data", "type")
+_FIELDS = {
+    "bitwidth_assignment_mode": "widths",
+    "iter_number": "rounds",
+    "num_data_points": "data_points",
+    "warmup_iter_number": "warmup",
+}
+_OUTSIDE = ("export_to_onnx_standard_ops", "quantize_inputs", "quantize_outputs")
+_SECTION = {
+    **dict.fromkeys(_TRAINING, lambda _, value: value),
+    **dict.fromkeys(_OUTSIDE, flag),
+    **_SCOPING,
+    "activations": {**_GROUP, "unified_scale_ops": _linked},
+    "algorithm": partial(one_of, allowed=("quantization",)),
+    "initializer": {
+        "batchnorm_adaptation": {"num_bn_adaptation_samples": _count},
+        "precision": _PRECISION,
+        "range": _ranges,
+    },
+    "overflow_fix": partial(one_of, allowed=("enable", "first_layer_only", "disable")),
+    "preset": partial(one_of, allowed=("performance", "mixed")),
+    "scope_overrides": dict.fromkeys(ROLES, _by_scope),
+    "weights": _GROUP,
+}

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import each, numbers, real, whole
+from pyonednn_q.argument import each, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import along
+from pyonednn_q.quantize.group_codes import finite_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,11 +62,12 @@ def corrected_bias(
     >>> corrected_bias([[0.30, 0.52]], [1.0], [[0.25, 0.50]], [2.0, 1.0])
     array([1.12])
     """
-    real_wei, codes = _same("quantized", _finite("wei", wei), _finite("quantized", quantized))
-    values = _finite("bias", bias)
+    codes = finite_values("quantized", quantized)
+    real_wei, codes = _same("quantized", finite_values("wei", wei), codes)
+    values = finite_values("bias", bias)
     if values.shape != real_wei.shape[:1] or real_wei.ndim < 2:
         raise ShapeError("bias", f"shape {values.shape}", f"{real_wei.shape[:1]}, and wei (C, ...)")
-    mean = _finite("src_mean", src_mean)
+    mean = finite_values("src_mean", src_mean)
     try:
         lost = (real_wei - codes) * mean
     except ValueError:
@@ -105,7 +107,8 @@ def equalized(first: ArrayLike, bias: ArrayLike, second: ArrayLike) -> tuple[Arr
     >>> first.ravel(), bias, second.ravel()
     (array([2., 1.]), array([2., 1.]), array([2., 1.]))
     """
-    before, after, shift = _finite("first", first), _finite("second", second), _finite("bias", bias)
+    before, after = finite_values("first", first), finite_values("second", second)
+    shift = finite_values("bias", bias)
     channels = before.shape[:1]
     if before.ndim < 2 or after.ndim < 2 or after.shape[1:2] != channels or not before.size:
         got = f"shapes {before.shape} and {after.shape}"
@@ -152,7 +155,7 @@ def smoothed(src_max: ArrayLike, wei: ArrayLike, alpha: float = 0.5) -> tuple[Ar
     >>> smoothed([100.0, 1.0], [[1.0, 1.0]])
     (array([10.,  1.]), array([[10.,  1.]]))
     """
-    tops, values = _finite("src_max", src_max), _finite("wei", wei)
+    tops, values = finite_values("src_max", src_max), finite_values("wei", wei)
     share = real("alpha", alpha)
     if not 0.0 <= share <= 1.0:
         raise ArgumentError("alpha", f"{share}", "a number from 0 to 1")
@@ -203,11 +206,11 @@ def folded_batch_norm(
     >>> folded_batch_norm([[2.0]], [1.0], [3.0], [4.0], [1.0], [0.5], 0.0)
     (array([[1.]]), array([-0.5]))
     """
-    values = _finite("wei", wei)
+    values = finite_values("wei", wei)
     if values.ndim < 2:
         raise ShapeError("wei", f"shape {values.shape}", "(C, ...)")
     named = {"bias": bias, "mean": mean, "variance": variance, "gamma": gamma, "beta": beta}
-    constants = {name: _finite(name, value) for name, value in named.items()}
+    constants = {name: finite_values(name, value) for name, value in named.items()}
     for name, value in constants.items():
         if value.shape != values.shape[:1]:
             raise ShapeError(name, f"shape {value.shape}", f"{values.shape[:1]}")
@@ -256,7 +259,7 @@ def channel_moments(
     seen = count = 0
     mean, squares = np.zeros(0), np.zeros(0)
     for batch in each("batches", batches):
-        values = _finite("batches", batch)
+        values = finite_values("batches", batch)
         if not values.size or not -values.ndim <= axis < values.ndim:
             raise ShapeError("batches", f"shape {values.shape}", f"values along a dimension {axis}")
         rows = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
@@ -284,13 +287,6 @@ def channel_moments(
     if not count:
         raise ArgumentError("batches", "none", "at least one")
     return mean, squares / count
-
-
-def _finite(name: str, value: ArrayLike) -> Array:
-    values = numbers(name, value).astype(np.float64)
-    if not np.isfinite(values).all():
-        raise ArgumentError(name, "values that are not finite", "finite numbers")
-    return values
 
 
 def _same(name: str, first: Array, second: Array) -> tuple[Array, Array]:

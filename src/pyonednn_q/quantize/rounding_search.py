@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import numbers, whole
+from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.quantize.group_codes import finite_values
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -66,7 +67,7 @@ def searched_rounding(
     >>> searched_rounding([[1.0, 1.0]], [[0.4, 0.4]], 1.0)  # to nearest, both would be 0
     array([[1, 0]], dtype=int8)
     """
-    values, samples = _finite("wei", wei), _finite("src", src)
+    values, samples = finite_values("wei", wei), finite_values("src", src)
     if values.ndim != 2 or samples.ndim != 2 or samples.shape[1:] != values.shape[1:]:
         raise ShapeError("src", f"shape {samples.shape}", f"(N, K) of weights {values.shape}")
     products = samples.T @ samples
@@ -100,8 +101,8 @@ def searched_by_products(
     ArgumentError, ShapeError
         Naming the argument.
     """
-    values, gram = _finite("wei", wei), _finite("products", products)
-    steps = _finite("scale", scale)
+    values, gram = finite_values("wei", wei), finite_values("products", products)
+    steps = finite_values("scale", scale)
     lowest, highest = whole("qmin", qmin, lo=-128, hi=0), whole("qmax", qmax, lo=1, hi=127)
     sweeps = whole("sweeps", sweeps, lo=1, hi=1000)
     if values.ndim != 2 or gram.shape != values.shape[1:] * 2:
@@ -130,10 +131,3 @@ def searched_by_products(
         if not moved:
             break
     return codes.astype(np.int8)
-
-
-def _finite(name: str, value: ArrayLike) -> Array:
-    values = numbers(name, value).astype(np.float64)
-    if not np.isfinite(values).all():
-        raise ArgumentError(name, "values that are not finite", "finite numbers")
-    return values

@@ -23,7 +23,6 @@ BEFORE_3_13 = (3, 13, 0)  # seen in 3.7, not in 3.13
 CONV = ("convolution",)
 DECONV = ("deconvolution",)
 MATMUL = ("matmul",)
-DENSE = ("convolution", "deconvolution", "inner_product", "matmul")
 
 # Patterns of names. Reference loops are right unless a row has no pattern; "gemm:jit" is a gemm.
 FAST = r"brg|brdgmm|jit|gemm"

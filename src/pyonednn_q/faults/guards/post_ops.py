@@ -8,7 +8,6 @@ from pyonednn_q.faults.guards.guard import (
     BEFORE_3_13,
     CONV,
     DECONV,
-    DENSE,
     FAST,
     FLOOR,
     MATMUL,
@@ -16,6 +15,7 @@ from pyonednn_q.faults.guards.guard import (
     any_isa,
     ymm,
 )
+from pyonednn_q.primitive.dense_facts import KINDS
 from pyonednn_q.primitive.isa import InstructionSet
 
 POST_OP_GUARDS: tuple[Guard, ...] = (
@@ -65,7 +65,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         since=FLOOR,
         until=BEFORE_3_13,
         isas=InstructionSet.has_avx512,
-        kinds=DENSE,
+        kinds=KINDS,
         impl=r"^(?!jit_uni_int8|.*(?:avx2|sse41)$|.*(?<!br)gemm).*(?:brg|brdgmm|jit)",
         condition=products.comparison_of_ragged_channels,
         effect="code generation fails, or a call crashes; then the thread's every later primitive "
@@ -133,7 +133,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         since=FLOOR,
         until=None,
         isas=InstructionSet.has_avx512,
-        kinds=DENSE,
+        kinds=KINDS,
         impl=r"brg.*avx2_vnni",
         condition=products.operand_of_ragged_channels,
         effect="a few wrong values, as if the operand was missing: a mask register holds what "
