@@ -92,6 +92,8 @@ def chain(model: pq.onnx.Model) -> str:
         ("Gelu", {"approximate": "tanh"}, "gelu_tanh(x)"),
         ("Softplus", {}, "soft_relu(x, 1)"),
         ("Mish", {}, "mish(x)"),
+        ("Swish", {}, "swish(x, 1)"),
+        ("Swish", {"alpha": 1.702}, "swish(x, 1.702"),
     ],
 )
 def test_activations(operator: str, attributes: Any, step: str, tmp_path: Path) -> None:
