@@ -37,7 +37,7 @@ class Reshape:
     Parameters
     ----------
     dims : tuple of int
-        One of them may be -1: what is left.
+        Dims of the result; one of them may be -1, which is computed from the others.
     """
 
     dims: tuple[int, ...]
@@ -61,14 +61,14 @@ class Reshape:
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """Tensors side by side along an axis; codes must have the same scale.
+    """Concatenation of tensors along an axis; codes must have the same scale, or a table.
 
     Parameters
     ----------
     axis : int
         Counted from the end when negative.
     tables : sequence of Lookup or None, optional
-        For each source, which codes its codes become, where their scales differ.
+        Table of codes for each source whose scale differs from the result's.
     """
 
     axis: int = 1
@@ -228,14 +228,14 @@ class Convert:
 
 @dataclass(frozen=True, eq=False)
 class PythonCall:
-    """A function of Python between primitives: what nothing else does.
+    """A Python function between primitives, for what no other operation computes.
 
     Parameters
     ----------
     function : callable
-        ``f(*arrays) -> array``, of views that it must not keep or write.
+        ``f(*arrays) -> array``; the arrays are views that it must not keep or write.
     dst : TensorSpec
-        Spec of the array that it returns, with strides.
+        Spec of the returned array, with strides.
     """
 
     function: Callable[..., Any]

@@ -49,22 +49,22 @@ class _Training(NamedTuple):
 
 
 def renormalized(graph: Graph, batches: Iterable[Any], samples: int = DEFAULT_SAMPLES) -> Graph:
-    """Return a float graph whose batch norms have statistics of samples.
+    """Return a float graph whose batch norms have the statistics of samples.
 
     Parameters
     ----------
     graph : Graph
         Graph of floats, as `load` returns it.
     batches : iterable of (mapping of str to array_like, or array_like)
-        Inputs, as `calibrate` takes them, of several samples each: a step for each batch.
+        Inputs, as for `calibrate`, several samples in each; every batch is one step of adaptation.
     samples : int
-        How many to read, by whole batches, at the most; 1 at least.
+        Largest number of samples to read, in whole batches; at least 1.
 
     Returns
     -------
     Graph
-        For `calibrate`. Norms of one value of a channel in a batch, which has no variance, and
-        those whose statistics are computed stay as they are.
+        Graph for `calibrate`. Norms with one value for each channel and batch (they have no
+        variance), and norms whose statistics are not constants, are unchanged.
 
     Raises
     ------

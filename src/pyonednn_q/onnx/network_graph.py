@@ -45,27 +45,26 @@ _OWN = frozenset({"src_q", "dst_q", "dst", "post"})  # settings that a graph has
 
 
 def graph_of(network: Network, dims: Any) -> Graph:  # noqa: ANN401 - a mapping
-    """Return a network of float operators as a graph, which `calibrate` and `save` take.
+    """Return a network of float operators as a graph for `calibrate` and `save`.
 
     Parameters
     ----------
     network : Network
-        Network of float32 operators, and of operations of float32 between them. A layer has the
-        name of its node; what its chain computes is nodes behind it, the last of which makes the
-        node's result.
+        Network of float32 operators and float32 operations. A layer keeps the name of its node;
+        the steps of its chain become nodes after it, and the last one makes the node's result.
     dims : mapping of str to tuple of (int or str)
-        Dims of every input; lengths that stay open have a symbol, or an empty text.
+        Dims of every input; an open length is a symbol or an empty string.
 
     Returns
     -------
     Graph
-        Constants of chains are rounded to float32.
+        Graph; constants of chains are rounded to float32.
 
     Raises
     ------
     ArgumentError
-        An operator of codes or with options beside its window and chain; an operation of codes, or
-        a function, which ONNX has no operator for.
+        An operator on codes, or with options other than its window and chain; an operation on
+        codes or a function that ONNX has no operator for.
     """
     instance("network", network, Network)
     known = named("dims", dims, tuple)

@@ -44,8 +44,8 @@ class Dynamic:
         Type of the codes. "u8": asymmetric, with a zero point from 0 to 255. "s8": symmetric, zero
         point 0, codes from -127 to 127.
     extent : {"per_tensor", "per_row", "per_group"}
-        One range for the source; or one for each row of a matmul or an inner product, as language
-        models want for each token; or one for each group of a row, where weights are in groups.
+        One range for the source; one for each row of a matmul or an inner product, that is for each
+        token of a language model; or one for each group of a row, if weights are in groups.
     """
 
     dtype: str = "u8"
@@ -67,7 +67,7 @@ class Dynamic:
     def parameters(
         self, lo: NDArray[np.float32], hi: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """Return scales and zero points for ranges that hold 0.
+        """Return scales and zero points for ranges that contain 0.
 
         Raises
         ------
