@@ -127,7 +127,7 @@ def scales_and_points(
 
 
 def qparams_from_range(lo: float, hi: float, dtype: DType, *, symmetric: bool = False) -> QParams:
-    """Return the QParams of a range, which is widened to hold 0.
+    """Return the QParams of a range, which is widened to contain 0.
 
     Parameters
     ----------
@@ -136,12 +136,12 @@ def qparams_from_range(lo: float, hi: float, dtype: DType, *, symmetric: bool = 
     dtype : {"u8", "s8"}
         Type of the codes.
     symmetric : bool
-        Whether the zero point is 0, and the range as long on both sides as on the longer; s8 only.
+        Whether the zero point is 0 and both sides are as long as the longer one; s8 only.
 
     Raises
     ------
     ArgumentError, DTypeError
-        Ends that are no numbers or the wrong way round; another type.
+        Ends that are no numbers, or lo > hi; another type.
 
     Examples
     --------
