@@ -107,7 +107,7 @@ def _named(types: str) -> str:
 
 
 def _came(content: Any, path: str) -> tuple[str, str]:  # noqa: ANN401 - whatever the text says
-    """Return what stands at a place, where msgspec says which; and the name that it goes by."""
+    """Return the value at the path of msgspec's error, and its name."""
     label = ""
     try:
         for key, index in _STEP.findall(path):

@@ -89,7 +89,7 @@ class Request:
 
 
 def measure(request: Request, progress: Progress) -> Run:
-    """Measure everything that is asked for, in this process."""
+    """Measure a request in this process."""
     before = noise.Load.now()
     limits, rows, drifts = [], [], []
     for setting in request.settings:

@@ -47,7 +47,7 @@ class Rival:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether so many samples are disturbed that the median says nothing."""
+        """Whether too many samples are disturbed: the median is then unreliable."""
         return too_many(self.disturbed, len(self.samples_us))
 
     @property
@@ -162,7 +162,7 @@ class Row:
         return float(np.median(self.samples_us))
 
     def rival(self, name: str, way: str = "call") -> Rival | None:
-        """Return what a runtime took, if it was asked."""
+        """Return the measurement of a runtime, if there is one."""
         instance("name", name, str)
         instance("way", way, str)
         return next((r for r in self.rivals if (r.name, r.way) == (name, way)), None)

@@ -79,7 +79,7 @@ def way(
     dst_zero_point: int,
     tune: bool = False,
 ) -> Way:
-    """Return what `Conv` and its like run for a case.
+    """Return the way in which `Conv` or another operator runs a case.
 
     A product of two sources, and a deconvolution longer than its padding allows, have no operator:
     they run as their plans say.
@@ -232,7 +232,7 @@ class Trial:
 
     @property
     def shape(self) -> Shape:
-        """What the primitive computes; with another form, not what was asked."""
+        """Problem of the primitive; it differs from the case if another form runs."""
         form = self.way.form
         if not form.is_product:
             return self.case.shape

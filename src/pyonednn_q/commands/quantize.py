@@ -1,4 +1,4 @@
-"""``pyonednn-q quantize``: make an INT8 model of an ONNX model of floats and samples of its inputs.
+"""``pyonednn-q quantize``: make an INT8 model from a float ONNX model and samples of its inputs.
 
 It calibrates, writes the model, reads it again as anybody would, and compares its outputs with the
 float model's. With --within layers are turned back to floats, the most sensitive first, until the

@@ -1,4 +1,4 @@
-"""Report: a description and its plan, told as text, as JSON or as a page of HTML."""
+"""Report: a description and its plan, as text, JSON or an HTML page."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Report:
         return "\n\n".join(part for part in parts if part)
 
     def json(self) -> str:
-        """Return everything as JSON; `Plan.from_json` reads what stands under plan."""
+        """Return everything as JSON; `Plan.from_json` reads the value of ``plan``."""
         process = self.description.facts.process
         where = None if process is None else {"version": process.version, "isa": process.isa.text()}
         content: dict[str, Any] = {

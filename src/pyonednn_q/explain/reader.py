@@ -44,13 +44,13 @@ class DescriptionTable:
         return f"{self.here}.{key}" if self.here else key
 
     def get(self, key: str) -> object:
-        """Return what stands under a key, ``None`` where nothing does."""
+        """Return the value of a key, or ``None``."""
         if key not in self._asked:
             self._asked.append(key)
         return self._values.get(key)
 
     def end(self) -> None:
-        """Refuse the keys that nobody asked for."""
+        """Refuse unknown keys."""
         for key in self._values:
             name = key if isinstance(key, str) else shown(key)
             if name in self._asked:
@@ -60,7 +60,7 @@ class DescriptionTable:
             raise ArgumentError(self.path(name), "an unknown key", hint + ", ".join(self._asked))
 
     def table(self, key: str) -> DescriptionTable:
-        """Return the table under a key; an empty one where nothing stands."""
+        """Return the table under a key, or an empty one."""
         value = self.get(key)
         return DescriptionTable({} if value is None else value, self.path(key))
 

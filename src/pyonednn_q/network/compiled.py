@@ -148,7 +148,7 @@ class Compiled:
         return [self._laid_out(checked(name, array, spec), name) for (name, spec), array in inputs]
 
     def _laid_out(self, array: Array, name: str) -> Array:
-        """Return an input as the program reads it; what it writes to is refused, not copied."""
+        """Return an input as the program reads it; refuse one that it writes to and has to copy."""
         laid_out = in_layout(array, self.inputs[name])
         if laid_out is not array and name in self._grown:
             raise LayoutError(name, f"strides {array.strides}", "no gaps: calls write to it")
@@ -162,7 +162,7 @@ class Compiled:
 
 
 def _output(at: Lowering, name: str, taken: set[str]) -> tuple[str, TensorSpec]:
-    """Return the tensor in whose memory an output lies, an array of its own, and how it lies."""
+    """Return the tensor that holds an output, a new array for it, and its layout."""
     root, offset = at.home(name)
     is_whole = offset == 0 and at.specs[root].nbytes == at.specs[name].nbytes
     spec = at.specs[name]
@@ -188,7 +188,7 @@ def _lifetimes(at: Lowering) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _placed(at: Lowering, arrays: dict[str, int]) -> tuple[dict[str, Place], int, frozenset[str]]:
-    """Return where every tensor begins, the arena's bytes, and results that lie on a residual."""
+    """Return tensors' offsets, the arena's bytes, and results in the memory of residuals."""
     first, last = _lifetimes(at)
     merged: dict[str, str] = {}
     for index, step in enumerate(at.steps):

@@ -1,4 +1,4 @@
-"""What nodes ask of numbers, and make of what they are told: comparisons, numbers of other types.
+"""Comparisons of numbers, and conversion of numbers to other types.
 
 Types that oneDNN has no tensors of lie as bytes, as `selections` says.
 """

@@ -118,7 +118,7 @@ class Reduction:
             raise ArgumentError("axes", "none", "one at least")
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add our pass over memory, behind a copy where the dimensions lie apart."""
+        """Add our pass over memory, after a copy if the dimensions are not contiguous."""
         (name,) = src
         dims = floats_of(at, name).dims
         if not all(-len(dims) <= axis < len(dims) for axis in self.axes):
@@ -170,7 +170,7 @@ class Interpolation:
                 raise ShapeError(name, str(array.shape), "(results, taps), of both the same")
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add our pass over memory; images have channels last, which lie side by side then."""
+        """Add our pass over memory; images are channels-last, so that channels are contiguous."""
         (name,) = src
         dims = floats_of(at, name).dims
         if self.axis >= len(dims):
@@ -195,7 +195,7 @@ class FloatMatMul:
     """Matrix product of float32 tensors (..., M, K) and (..., K, N), broadcast as in NumPy."""
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add its primitive, behind copies of a stack that is broadcast."""
+        """Add its primitive, after copies of a stack that is broadcast."""
         if len(src) != 2:
             raise ArgumentError("src", f"{len(src)} tensors", "2")
         first, second = (floats_of(at, name).dims for name in src)

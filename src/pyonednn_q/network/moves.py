@@ -199,7 +199,7 @@ class Repeat:
             raise ArgumentError("times", str(self.times), "1 or more")
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add a pass that reads what it has read."""
+        """Add a pass that reads each element several times."""
         (name,) = src
         spec = at.specs[name]
         if len(self.times) != spec.ndim:

@@ -48,7 +48,7 @@ class Reshape:
             raise ShapeError("dims", str(self.dims), "lengths, at most one of them -1")
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Make a view, after a copy where the elements lie in another order."""
+        """Make a view, after a copy if the elements are in another order."""
         (name,) = src
         spec = at.specs[name]
         known = prod(dim for dim in self.dims if dim != -1)
@@ -144,7 +144,7 @@ class Quantize:
         check_params("params", self.params)
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add our pass over memory. Codes of an image of few channels lie channels last."""
+        """Add our pass over memory. Codes of an image with few channels are channels-last."""
         (name,) = src
         spec = at.specs[name]
         if spec.dtype != "f32":

@@ -66,7 +66,7 @@ class CodeMatMul:
         return True
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add its primitive, behind a pass that makes its second source s8."""
+        """Add its primitive, after a pass that converts its second source to s8."""
         if len(src) != 2:
             raise ArgumentError("src", f"{len(src)} tensors", "2")
         first, second = (at.specs[name] for name in src)
@@ -234,9 +234,9 @@ class LayerNorm:
 
 
 def _lies_row_by_row(spec: TensorSpec, axes: int) -> bool:
-    """Tell whether the last axes lie together, in any order, one place of the first after another.
+    """Return whether each row (the last axes, in any order) is contiguous, one row after another.
 
-    Images with channels last do, where a row is all of one.
+    This is so for channels-last images if a row is the whole image.
     """
     assert spec.strides is not None
     size, outer = prod(spec.dims[-axes:]), spec.ndim - axes

@@ -155,7 +155,7 @@ class IsNaN:
 
 
 def _of_bytes(at: Lowering, name: str, item: int) -> tuple[int, ...]:
-    """Return the dims of a tensor that lies as bytes, so many for an element."""
+    """Return the dims of a tensor as bytes, with a number of bytes for each element."""
     spec = at.specs[name]
     if spec.dtype != "u8":
         raise DTypeError("src", spec.dtype, "u8, the bytes of elements")

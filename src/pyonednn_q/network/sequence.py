@@ -1,4 +1,4 @@
-"""sequential: operators and operations one behind the other, as a network."""
+"""sequential: a network of operators and operations in a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The largest or the mean of windows, of floats or codes, and of all places."""
+"""Maxima and means of windows or of all places, for floats or codes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _CEILING = 1.08  # of the longest interval
 
 
 class Bar(NamedTuple):
-    """A ratio and its interval, as `words` say them; bars of one name stand together."""
+    """A ratio and its interval, with `words` as its label; bars of one name form a group."""
 
     name: str
     kind: str

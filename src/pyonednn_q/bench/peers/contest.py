@@ -97,7 +97,7 @@ class Contest:
 
 
 class _Process:
-    """A worker in a process, which runs only while it is asked something."""
+    """A worker process that runs only while it answers a request."""
 
     def __init__(self, name: str) -> None:
         self._name = name
