@@ -166,7 +166,7 @@ def _training(plain: Graph, skipped: set[str]) -> _Training:
 
 
 def _is_constant(node: GraphNode, graph: Graph) -> bool:
-    """Tell whether a norm has statistics that are constants, and does not train by itself."""
+    """Return whether a norm has constant statistics and is not in training mode."""
     parts = [graph.constants.get(node.input(at)) for at in (_MEAN, _VAR)]
     trains = node.attributes.get("training_mode", 0) or any(node.outputs[1:])
     return not trains and all(part is not None and part.ndim == 1 for part in parts)
@@ -185,7 +185,7 @@ def _known(plain: Graph, names: Iterable[str]) -> dict[str, tuple[Array, Array]]
 def _moved(
     node: GraphNode, old: tuple[Array, Array], here: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """Return statistics behind one step, in float64."""
+    """Return the statistics after one step, in float64."""
     rest = node.attributes.get("momentum", _MOMENTUM)
     mean, var = (rest * one + (1.0 - rest) * other for one, other in zip(old, here, strict=True))
     return mean, var

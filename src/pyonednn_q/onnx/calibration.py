@@ -1,4 +1,4 @@
-"""An ONNX model of floats, the ranges of its tensors, and which of its layers are INT8."""
+"""Calibration: a float model, the ranges of its tensors, and the choice of INT8 layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of a calibration: how each node runs, and what it loses and takes."""
+"""The table of a calibration: how each node runs, its error and its time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def times_of(node: FusedNode, values: Values) -> list[str]:
 
 
 def _medians(*calls: Callable[[], Any]) -> list[float]:
-    """Return the median seconds of calls that take turns, each behind one that is not timed."""
+    """Return the median seconds of calls that take turns, each after one call that is not timed."""
     samples: list[list[float]] = [[] for _ in calls]
     for _ in range(_ROUNDS):
         for call, seconds in zip(calls, samples, strict=True):

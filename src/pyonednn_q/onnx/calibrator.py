@@ -195,7 +195,7 @@ def _calibrated(
 def _passed(
     graph: Graph, samples: Iterator[Any], options: CalibrationOptions, keep: int | None
 ) -> tuple[Graph, Iterator[Any], tuple[str, ...]]:
-    """Return a graph behind the passes that are asked for, the samples again, and notes.
+    """Return the graph after the given passes, the samples, and notes.
 
     Parameters
     ----------

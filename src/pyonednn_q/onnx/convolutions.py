@@ -166,7 +166,7 @@ def _of_floats(
     bias: Array | None,
     how: Sliding,
 ) -> Array:
-    """Return a convolution of floats, by kernels of their data type, or else of float32."""
+    """Return a float convolution by kernels of its data type, or of float32 if there are none."""
     if not src.size:
         return empty_result(operator, src, wei, how, src.dtype)
     options = dict(how.options)

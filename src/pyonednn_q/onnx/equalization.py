@@ -155,7 +155,7 @@ def _is_norm(graph: Graph, node: GraphNode) -> bool:
 
 
 def _is_by_channel(value: Array, channels: int, ndim: int) -> bool:
-    """Tell whether a constant is one number, or one of each channel, dim 1 of what it meets."""
+    """Return whether a constant is one number, or one for each channel, in dim 1."""
     if value.ndim > ndim or value.dtype != np.float32:
         return False
     dims = (1,) * (ndim - value.ndim) + value.shape

@@ -1,4 +1,4 @@
-"""Layers of floats that models share which differ in few others."""
+"""Cache of float layers, shared by models that differ in few other layers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ __all__ = ["with_known_operators"]
 
 
 def with_known_operators(fused: Graph, known: dict[str, list[Operator]]) -> Graph:
-    """Return a graph with operators of floats that were there before, where they compute the same.
+    """Return a graph in which known float operators replace equal new ones.
 
     Parameters
     ----------
     fused : Graph
-        Calls of a model like those before.
+        Graph of calls of the model.
     known : dict of str to list of Operator
-        Operators by what they make, each ready for its source once it was used; those of `fused`
-        are added for what comes.
+        Known operators by the name of their result; new ones of `fused` are added.
     """
 
     def shared(node: FusedNode) -> FusedNode:

@@ -184,7 +184,7 @@ class _Fusion:
         return exact if isinstance(real, NoLayer) else replace(real, why=why)
 
     def _exact(self, node: GraphNode, layer: FusedNode | NoLayer) -> FusedNode | NoLayer:
-        """Return a layer, or what stands for one whose weights may saturate."""
+        """Return a layer, or its replacement if its weights may saturate."""
         if isinstance(layer, NoLayer) or not isinstance(layer.runs, Operator):
             return layer
         is_refused = saturates(layer.runs, self._view.dims(layer.inputs[0]))
@@ -239,7 +239,7 @@ class _Fusion:
         self._put(fused, own)
 
     def _add_mover(self, node: GraphNode) -> None:
-        """Add what moves codes that no quantizer stands beside."""
+        """Add nodes that move codes and have no quantizer next to them."""
         if not node.row.moves_values(node.attributes):
             return
         view = self._view
@@ -317,7 +317,7 @@ class _Fusion:
         self._put(fused, fused.parts)
 
     def _fold(self) -> None:
-        """Replace quantizers of constants by what they give, where somebody reads that.
+        """Replace quantizers of constants by their results, if a node reads them.
 
         Nodes that a layer stands for do, too: they compute it where no kernel takes the layer.
         """
@@ -363,7 +363,7 @@ class _Fusion:
         return f"a float result for {reader.kind} {reader.name}: quantize it"
 
     def _needed(self) -> list[FusedNode]:
-        """Return the nodes whose outputs are read, each behind those that it reads."""
+        """Return the nodes whose outputs are read, each after those that it reads."""
         makers = {name: node for node in self._nodes.values() for name in node.outputs if name}
         order: list[FusedNode] = []
         done: set[int] = set()

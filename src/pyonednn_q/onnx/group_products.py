@@ -29,7 +29,7 @@ _MATRIX = 2
 
 @dataclass(frozen=True, eq=False)
 class ConstantProduct:
-    """A product of floats with constant weights.
+    """A float product with constant weights.
 
     Attributes
     ----------

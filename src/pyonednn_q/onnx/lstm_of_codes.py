@@ -155,7 +155,7 @@ def directions_of(node: GraphNode) -> tuple[str, ...]:
 
 
 def products(values: Array, weights: CodedRows, way: int, rows: int) -> Array:
-    """Return products of float32 values, so many rows of one range."""
+    """Return products of float32 values; a number of rows share one range."""
     parts = []
     for first in range(0, len(values), rows):
         codes, scale, point = dynamic_quantize_linear(values[first : first + rows])

@@ -246,7 +246,7 @@ class Model:
         return self._network.program_for(inputs), self._left
 
     def _compiled_results(self, arrays: Values) -> Values | None:
-        """Return results of what is compiled of it; None where nothing is."""
+        """Return the results of the compiled part; None if nothing is compiled."""
         program = self._compiled
         results = None if program is None else program.as_they_lie(*arrays.values())
         if results is not None:
@@ -267,7 +267,7 @@ class Model:
 
     @cached_property
     def _left(self) -> tuple[Call, ...]:
-        """Nodes that run behind what is compiled."""
+        """Nodes that run after the compiled part."""
         return self._one_by_one(self._known[1])
 
     def _one_by_one(self, nodes: tuple[FusedNode, ...]) -> tuple[Call, ...]:
@@ -275,7 +275,7 @@ class Model:
         return tuple((node, calls[node]) for node in nodes)
 
     def _is_network(self, arrays: Mapping[str, Array]) -> bool:
-        """Tell whether it compiles for such arrays, up to dims that values decide."""
+        """Return whether it compiles for such arrays, up to nodes whose values decide dims."""
         if self._is_refused or not self._known[0].nodes:
             return False
         try:

@@ -105,7 +105,7 @@ class ModelInGroups:
         return Model(fuse(self.graph, blocks=how))
 
     def options(self) -> dict[str, Any]:
-        """Return what `fuse` is told, by name, to make of `graph` what `model` does."""
+        """Return the options by which `fuse` makes the calls of `model` from `graph`."""
         has_bits = any(node.row is kinds.MATMUL_BITS for node in self.graph.nodes)
         return {"blocks": "model" if has_bits else "s8"}
 

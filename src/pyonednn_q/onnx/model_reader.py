@@ -1,4 +1,4 @@
-"""load: bytes of a model, which nobody vouches for, to a checked `Graph`.
+"""load: from the bytes of an untrusted model to a checked `Graph`.
 
 Nothing is allocated beyond what the bytes account for: fields are counted before they are parsed, a
 tensor's dims are held against the data that came with it, and files beside the model are read as
@@ -350,7 +350,7 @@ def _input(proto: Any, fixed: dict[str, Any]) -> Value:  # noqa: ANN401
 
 
 def _known(proto: Any) -> Value:  # noqa: ANN401 - ValueInfoProto
-    """Return what is known of an end of a graph within a node."""
+    """Return the known type and dims of an input or output of a subgraph."""
     tensor = proto.type.tensor_type
     if not tensor.elem_type:
         return Value("", None)

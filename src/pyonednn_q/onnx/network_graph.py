@@ -92,7 +92,7 @@ def graph_of(network: Network, dims: Any) -> Graph:  # noqa: ANN401 - a mapping
 
 
 class _NetworkWriting(GraphEdit):
-    """What is written of a network, with the number of dims of each tensor."""
+    """The written part of a network, with the number of dims of each tensor."""
 
     def __init__(self, graph: Graph, network: Network, ranks: dict[str, int]) -> None:
         super().__init__(graph)
@@ -100,7 +100,7 @@ class _NetworkWriting(GraphEdit):
         self.ranks = ranks
 
     def write(self, node: Node) -> None:
-        """Write what a node of the network computes."""
+        """Write the ONNX nodes of a node of the network."""
         what = node.runs
         if isinstance(what, Operator):
             self._add_layer(node, what)
@@ -165,7 +165,7 @@ class _NetworkWriting(GraphEdit):
 
 
 def _check_layer(name: str, layer: Operator) -> None:
-    """Refuse what a graph of floats cannot say of a layer."""
+    """Refuse options of a layer that a float graph cannot express."""
     settings = layer.settings
     types = {layer.weights.dtype, settings.dst}
     if settings.src_q is not None or settings.dst_q is not None or types != {"f32"}:

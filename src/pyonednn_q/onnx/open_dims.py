@@ -57,7 +57,7 @@ def check_lengths(
     dims: Mapping[str, Dims | None],
     lengths: Mapping[str, int] | None = None,
 ) -> None:
-    """Check dims of inputs against what a model says of them, and symbols against each other.
+    """Check dims of inputs against the model, and symbols against each other.
 
     Parameters
     ----------

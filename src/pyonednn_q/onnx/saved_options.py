@@ -1,4 +1,4 @@
-"""What `fuse` is told of a model, in the model's file: metadata, which other runtimes pass by."""
+"""Options of `fuse` in the model's file, as metadata that other runtimes ignore."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = ("exact_rounding", "keep_rounding", "floats", "saturation", "blocks")
 
 
 def text_of(options: Mapping[str, Any]) -> str:
-    """Return options of `fuse` as the text that stands under `KEY`.
+    """Return options of `fuse` as the text of the metadata `KEY`.
 
     Examples
     --------

@@ -106,7 +106,7 @@ def check_graphs(
 
 
 def renamed(node: GraphNode, names: Mapping[str, str]) -> GraphNode:
-    """Return a node whose tensors have other names, where there are such."""
+    """Return a node with renamed tensors."""
     inputs = tuple(names.get(name, name) for name in node.inputs)
     outputs = tuple(names.get(name, name) for name in node.outputs)
     return replace(node, inputs=inputs, outputs=outputs)

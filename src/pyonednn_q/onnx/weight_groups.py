@@ -67,7 +67,7 @@ class _LayerCodes(NamedTuple):
 
 
 class _GroupSettings(NamedTuple):
-    """How codes are made."""
+    """Options by which codes are chosen."""
 
     groups: int
     widths: tuple[int, ...]
