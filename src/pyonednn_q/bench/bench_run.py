@@ -49,9 +49,9 @@ class Run:
     limits : tuple of (setting, Limits)
         Per (isa, threads).
     warnings : tuple of str
-        What makes the numbers doubtful.
+        Reasons to doubt the numbers.
     rows : tuple of Row
-        In the order of the suite.
+        Rows in the order of the suite.
     """
 
     metadata: Mapping[str, str]
@@ -194,7 +194,7 @@ class Total:
         For each type but the first: how many times faster the sum is than that of the first, and
         the interval that holds the true ratio 19 times of 20.
     lines : int
-        How many lines were summed.
+        Number of lines in the sum.
     left_out : tuple of str
         Lines that are in no sum, since something disturbed them in one type or another.
     """

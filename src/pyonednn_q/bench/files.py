@@ -44,13 +44,13 @@ def read_json(name: str, text: str, kind: type[T], wanted: str) -> T:
     Parameters
     ----------
     name : str
-        What to call the text in a complaint.
+        Name of the text in error messages.
     text : str
         The text.
     kind : type
         A dataclass, a struct, or what else msgspec reads.
     wanted : str
-        What the text should be, for complaints.
+        Description of a valid text, for error messages.
 
     Raises
     ------

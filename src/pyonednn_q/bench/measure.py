@@ -55,7 +55,7 @@ class Request:
     settings : tuple of Setting
         Threads, cache and instruction set, measured one after the other.
     budget : Budget
-        How long to measure each primitive.
+        Time or number of samples for each primitive.
     peers : tuple of str
         Other runtimes to time on the same cases.
     tune : bool

@@ -63,9 +63,9 @@ class Row:
     Attributes
     ----------
     suite, line : str
-        Where the problem comes from; both empty for one typed in.
+        Suite and line of the problem; both empty for a problem of the command line.
     times : int
-        How often the network has this layer.
+        Number of times that the network has this layer.
     problem, dtype, tail, layout : str
         The case: its problem, data types, tail and layout, as the command line has them.
     isa : str
@@ -82,7 +82,7 @@ class Row:
     impl, attributes : str
         oneDNN's name of the implementation that ran, and the primitive's attributes.
     notes : tuple of str
-        What a reader should know: saturation, implementations passed over.
+        Notes for the reader: saturation, implementations passed over.
     calls : int
         Number of calls in each sample.
     samples_us : tuple of float

@@ -151,7 +151,7 @@ def _principal_filters(src: Array, channels: int) -> tuple[Array, Array]:
     Parameters
     ----------
     src : (N, C, H, W) float32
-        What the layer will see.
+        Source of the layer.
     channels : int
         An even number.
 

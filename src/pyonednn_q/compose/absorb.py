@@ -256,11 +256,11 @@ class Left:
     wei_scale : Vec
         Above 0 in every channel: what oneDNN's attribute takes.
     wei_factor : Vec
-        What the weights themselves are multiplied by.
+        Factor of the weights themselves.
     bias_scale, shift : Vec
         The bias is bias_scale · (given bias) + shift; only shift, when its values are known.
     steps : tuple of Step
-        What must be done after it, and before the chain.
+        Steps to run after it and before the chain.
     """
 
     wei_scale: Vec

@@ -34,7 +34,7 @@ class Report:
     description : Description
         The layer as it was described.
     plan : Plan
-        How the composer computes it.
+        Plan by the composer.
     naive : Plan or None
         The same chain lowered step by step; None where that is no alternative: rounded as ONNX
         does, the form is fixed.

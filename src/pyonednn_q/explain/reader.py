@@ -27,9 +27,9 @@ class DescriptionTable:
     Parameters
     ----------
     value : object
-        What stands there; refused unless it is a table.
+        Value at the path; refused unless it is a table.
     path : str
-        Where that is, for example ``chain[2]``; empty at the top.
+        Path of the value, for example ``chain[2]``; empty at the top.
     """
 
     def __init__(self, value: object, path: str = "") -> None:
@@ -150,7 +150,7 @@ def at(path: str, names: Mapping[str, str] = _NONE) -> Iterator[None]:
     Parameters
     ----------
     path : str
-        Where its arguments come from.
+        Path of its arguments.
     names : mapping
         Keys, by the name of the argument, where the two differ; an empty one is the path itself.
     """

@@ -78,11 +78,11 @@ def float_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[Node
     Parameters
     ----------
     what : GraphNode
-        As ONNX has it.
+        Node of ONNX.
     graph : Graph
         Graph that the node belongs to.
     computed : list of str
-        Those of its inputs that are no constants.
+        Inputs that are not constants.
     """
     if what.row in RECURRENT:
         return recurrent_nodes(what, graph, computed)

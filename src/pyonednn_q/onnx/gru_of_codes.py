@@ -174,7 +174,7 @@ def _of_states(
 
 
 def _of_other_codes(row: Array, off: Array, real: Array) -> Array:
-    """Return the change of a product if values change by `off`, and codes next to ties with them."""
+    """Return the change of a product if values, and so codes next to ties, change by `off`."""
     if not off.any():
         return np.zeros(len(real))
     _, scale, _ = dynamic_quantize_linear(row)

@@ -71,7 +71,7 @@ def lstm_of_codes(
     node : GraphNode
         One with the usual functions, and s8 weights: `is_on_codes`.
     values : mapping of str to ndarray
-        What it reads.
+        Tensors that it reads.
     states : (steps, directions, batch, hidden) ndarray of float32, optional
         Results of all steps that somebody has: each step goes on from those, not from its own.
     rows : int

@@ -59,9 +59,9 @@ class ModelInGroups:
     Parameters
     ----------
     graph : Graph
-        With MatMulNBits, or with DequantizeLinear of blocks.
+        Model with MatMulNBits, or with DequantizeLinear of blocks.
     layers : tuple of LayerInGroups
-        Its products in groups, in order.
+        Products in groups, in order.
     floats : mapping of str to str
         Other products with constant weights, and why they stay in floats.
     has_samples : bool
@@ -115,7 +115,7 @@ class ModelInGroups:
         Parameters
         ----------
         file : path
-            Is overwritten.
+            File to write; an existing one is overwritten.
         """
         save(self.graph, file, self.options())
 

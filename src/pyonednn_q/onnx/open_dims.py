@@ -27,7 +27,7 @@ def bound(graph: Graph, dims: Mapping[str, Dims]) -> Graph:
     Parameters
     ----------
     graph : Graph
-        With lengths that are open.
+        Graph with open lengths.
     dims : mapping of str to tuple of int
         Dims of its open inputs, at least.
 
@@ -62,7 +62,7 @@ def check_lengths(
     Parameters
     ----------
     symbols : mapping of str to tuple of (int or str)
-        What the model says, by input: fixed lengths, symbols, and empty texts for any length.
+        Dims by input: fixed lengths, symbols, and empty strings for any length.
     dims : mapping of str to tuple of int
         Dims of these inputs.
     lengths : mapping of str to int, optional
@@ -115,7 +115,7 @@ def refusal_of_lengths(dims: Mapping[str, Dims], error: Error) -> ShapeError:
     dims : mapping of str to tuple of int
         Dims of inputs whose lengths are open.
     error : Error
-        What the node refuses.
+        Error of the node.
     """
     (name, own), *others = dims.items()
     argument = "inputs" if others else f"inputs[{shown(name)}]"

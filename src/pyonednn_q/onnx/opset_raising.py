@@ -32,7 +32,7 @@ def raised_opset(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As it is read.
+        Graph as read from the model.
     """
     if not _FROM <= graph.opset < _TO:
         return graph

@@ -70,9 +70,9 @@ def passed(graph: Graph, passes: Iterable[Pass]) -> Graph:
     Parameters
     ----------
     graph : Graph
-        What the first one takes.
+        Input of the first pass.
     passes : iterable of callable
-        In order.
+        Passes in order.
     """
     for each in passes:
         after = each(graph)
@@ -90,7 +90,7 @@ def changed(by: Callable[..., Any], before: Graph, after: Graph) -> list[Change]
     by : callable
         The pass, or a `functools.partial` of it. The first line of its docstring says why.
     before, after : Graph
-        What it was given, and what it made of that.
+        Input and result of the pass.
     """
     by = by.func if isinstance(by, partial) else by
     rooted = _rooted((*before.nodes, *after.nodes))

@@ -34,7 +34,7 @@ def with_codes_between_quantizers(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Whose constants are computed.
+        Graph with computed constants.
     """
     rewriter = _Rewriter(graph)
     for node in graph.nodes:

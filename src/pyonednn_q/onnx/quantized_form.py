@@ -58,12 +58,12 @@ class QuantizerPlacement:
     floats : frozenset of str
         Names of layers that stay in floats.
     ranges : mapping of str to (lo, hi)
-        What has infinite ends, as a mask of -inf, stays real.
+        Ranges of tensors; those with infinite ends, such as a mask of -inf, stay real.
 
     Attributes
     ----------
     layers : tuple of GraphNode
-        Those with constant weights that become INT8.
+        Layers with constant weights that become INT8.
     tensors : tuple of str
         Real tensors that become codes, in the graph's order.
     reals : frozenset of str
@@ -296,7 +296,7 @@ def with_quantizers(
     floats : frozenset of str
         Names of layers that stay in floats.
     quantizers : Quantizers
-        What tensors and weights become.
+        QParams of tensors and weights.
     """
     if graph.opset < kinds.DEQUANTIZE.axis_since:
         wanted = f"at least {kinds.DEQUANTIZE.axis_since}: onnx.version_converter.convert_version"

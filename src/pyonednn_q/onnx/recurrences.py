@@ -41,7 +41,7 @@ def recurrent_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[
     graph : Graph
         The graph of the node.
     computed : list of str
-        Those of its inputs that are no constants.
+        Inputs that are not constants.
     """
     constants = constants_of(what, graph)
     alg = "gru" if what.row in {kinds.GRU, kinds.DYNAMIC_GRU} else "lstm"

@@ -57,11 +57,11 @@ def selection_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[
     Parameters
     ----------
     what : GraphNode
-        As ONNX has it.
+        Node of ONNX.
     graph : Graph
         Graph that the node belongs to.
     computed : list of str
-        Those of its inputs that are no constants.
+        Inputs that are not constants.
     """
     dst = what.outputs[0]
     if what.domain or any(what.outputs[1:]) or not dims_of(dst, graph):

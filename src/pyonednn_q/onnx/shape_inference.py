@@ -50,7 +50,7 @@ def with_tensors(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        What it says of its own tensors is not looked at.
+        Graph; its own statements about tensors are ignored.
     """
     parts = (graph.nodes, graph.constants, graph.inputs, graph.opsets)
     tensors = inferred(*parts)

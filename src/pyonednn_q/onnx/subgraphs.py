@@ -122,7 +122,7 @@ def branch_of(
     node : GraphNode
         The If.
     is_true : bool
-        Its condition.
+        Value of the condition.
     fresh : callable
         From the name of a tensor of the branch to one that no tensor around it has.
     """
@@ -162,7 +162,7 @@ def with_names_apart(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As the model has it.
+        Graph of the model.
     """
     if not any(node.row is kinds.IF for node in graph.nodes):
         return graph

@@ -32,7 +32,7 @@ class TensorReader:
     Parameters
     ----------
     external : ExternalData
-        Where those come from that lie in files.
+        Reader of tensors that are in files.
     max_elements : int
         Most elements of a tensor.
     """

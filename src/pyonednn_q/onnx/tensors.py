@@ -190,7 +190,7 @@ class Constant(NamedTuple):
     shape : tuple of int
         Shape of the array.
     data : bytes
-        Its values in row-major order.
+        Values in row-major order.
     """
 
     dtype: np.dtype[Any]

@@ -32,7 +32,7 @@ def with_operators_of_onnx(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As it is read. Its opset becomes 23 where that is the first that has what is written.
+        Graph as read. The opset of the result is at least that of the written nodes.
     """
     if graph.opset < _SINCE:
         return graph

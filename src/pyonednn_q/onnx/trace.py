@@ -77,9 +77,9 @@ def record(
     operator : str
         ONNX's name of the operator.
     runs : tuple of (Operator, tuple of int)
-        What computed products, and the dims of its source.
+        Operators that computed products, with the dims of their sources.
     *notes : str
-        What else was done; empty ones are left out.
+        Further notes; empty ones are left out.
     """
     calls = _CALLS.get()
     if calls is None:

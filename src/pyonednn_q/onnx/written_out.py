@@ -38,7 +38,7 @@ def with_parts_written_out(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As it is read; lengths may be open.
+        Graph as read; lengths may be open.
     """
     new = {kinds.ATTENTION, kinds.ROTARY}
     if not any(node.row in new for node in graph.nodes):

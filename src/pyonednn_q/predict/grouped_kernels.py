@@ -113,7 +113,7 @@ def kernel_sums(
     src : (M, K) ndarray of int
         Codes, without zero points.
     src_scale : (M, 1) or (M, K / group) ndarray of float32
-        What they are worth.
+        Scales of the source.
     wei : (K, N) ndarray of int
         Codes of the weights.
     wei_q : QParams

@@ -171,7 +171,7 @@ def plan_model(
     Parameters
     ----------
     plan : Plan
-        What `compose` returned.
+        Plan of `compose`.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Problem with the shapes of the call, and the plan's kind, channels and data types.
     impl, isa, version

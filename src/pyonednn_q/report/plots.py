@@ -111,7 +111,7 @@ def roofline(
     Parameters
     ----------
     dots : sequence of Dot
-        What was measured, at least one.
+        Measured points, at least one.
     roofs : mapping of str to sequence of (str, float)
         For each kind of dots: words of a peak, and the peak. The second and later ones are dashed.
     rate : float

@@ -66,9 +66,9 @@ class Contest:
         Parameters
         ----------
         cases : sequence of Case
-            What takes turns.
+            Cases that take turns.
         budget : Budget
-            For each runtime and case.
+            Time or number of samples for each runtime and case.
 
         Returns
         -------
