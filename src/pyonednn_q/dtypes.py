@@ -69,7 +69,7 @@ def checked(name: object, argument: str = "dtype", allowed: Collection[str] = NA
     name : str, numpy.dtype or NumPy scalar type
         Name of a data type: ``"u8"``, ``"uint8"``, ``np.uint8`` and ``np.dtype("uint8")`` are one.
     argument : str
-        Whose data type it is, for the message.
+        Name of the argument in the error message.
     allowed : collection of str
         Short names.
 
@@ -191,11 +191,11 @@ def from_numpy(dtype: DTypeLike, argument: str = "dtype", wanted: str = "") -> s
     Parameters
     ----------
     dtype : dtype_like
-        What `numpy.dtype` accepts.
+        Data type that `numpy.dtype` accepts.
     argument : str
-        Whose dtype it is, for the message.
+        Name of the argument in the error message.
     wanted : str
-        What would do, where not every type will.
+        Description of valid types, if not all are.
 
     Raises
     ------

@@ -49,11 +49,11 @@ class Variant:
     Attributes
     ----------
     changes : tuple of str
-        What is different, nearest first.
+        Changes, nearest first.
     problem, attributes : str
         The texts of what was tried.
     implementation : str
-        What would run.
+        Implementation that would run.
     """
 
     changes: tuple[str, ...]
@@ -77,9 +77,9 @@ class ArgumentError(Error, ValueError):
     argument : str
         Name of the argument as the caller spells it.
     got : str
-        What came.
+        Value that was passed, as text.
     wanted : str
-        What would do.
+        Description of a valid value.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class OneDNNError(Error, RuntimeError):
     problem : str
         One-line text of the problem, empty when there is none.
     detail : str
-        What else is known.
+        Further details.
     """
 
     def __init__(self, status: str, call: str, problem: str, detail: str = "") -> None:
@@ -301,15 +301,15 @@ class SelfCheckError(Error, RuntimeError):
     problem : str
         One-line text of the problem, its attributes included.
     implementation : str
-        What computed it.
+        Implementation that computed it.
     place : tuple of int
         The first differing element of dst.
     got : float
-        What stood there.
+        Value that the implementation computed.
     wanted : (float, float)
         The least and the greatest value that would be right.
     wrong, checked : int
-        How many elements differ, and how many were looked at.
+        Number of elements that differ, and number of elements that were compared.
     """
 
     def __init__(
@@ -349,7 +349,7 @@ class NoModelError(Error, LookupError):
     impl, isa : str
         The implementation and the instruction set.
     why : str
-        What is not proven.
+        Reason why there is no proven model.
     """
 
     def __init__(self, impl: str, isa: str, why: str) -> None:
@@ -368,7 +368,7 @@ class LibraryError(Error, ImportError):
     Parameters
     ----------
     message : str
-        What is missing.
+        Description of what is missing.
     tried : tuple of (str, str)
         Each candidate and why it failed.
     """

@@ -61,19 +61,20 @@ class QParams:
     Parameters
     ----------
     scale : float or (C,) array_like
-        Finite and positive; those of groups may be negative, as some tools have them. Kept as
-        float, or as float64 array when `axis` is given.
+        Real value of one step, finite and positive; scales of groups may be negative. Kept as
+        float, or as float64 array with `axis`.
     zero_point : int or (C,) array_like of int
-        Within the range of `dtype`. With `axis`, one value stands for all channels, as in `scale`.
+        Code that means 0, within the range of `dtype`. With `axis`, one value holds for all
+        channels, as for `scale`.
     dtype : data type
-        An integer one: ``"u8"``, ``"uint8"``, ``np.uint8``.
+        Integer type of the codes: ``"u8"``, ``"uint8"``, ``np.uint8``.
     axis : int, optional
-        The dimension that the channels run along; negative counts from the end. None: one scale
-        and one zero point for the tensor. With `block`, the dimension that is cut into groups.
+        Dimension of the channels; negative counts from the end. None: one scale and one zero point
+        for the tensor. With `block`, the dimension that is divided into groups.
     block : tuple of int, optional
-        Size of a group, one int: so many neighbours along `axis` share a scale, as in ONNX's
-        blocked QuantizeLinear. Scales and zero points then have the tensor's dimensions, that of
-        `axis` divided by it.
+        Size of a group, one int: this number of neighbours along `axis` share a scale, as in ONNX's
+        blocked QuantizeLinear. Scales and zero points then have the tensor's dims, except that
+        `axis` is divided by the size.
 
     Raises
     ------
@@ -158,7 +159,7 @@ class QParams:
         Parameters
         ----------
         x : array_like of float
-            Infinities saturate.
+            Real values; infinities saturate.
 
         Returns
         -------
@@ -195,7 +196,7 @@ class QParams:
         DTypeError
             `q` is of another type.
         ArgumentError
-            A code in 8 bits is beyond 4.
+            A code that is stored in 8 bits does not fit into 4.
         ShapeError
             `q` has another number of channels.
         """

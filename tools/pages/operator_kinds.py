@@ -18,32 +18,31 @@ HEAD = """\
 
 Written by `tools/pages/operator_kinds.py` from the table of kinds (`graph/kinds.py`); do not edit.
 
-What a model's operators become, by ONNX's names; another's domain stands before the name.
+How the operators of a model run, by ONNX's names. Operators of other domains have the domain before
+the name.
 
-- **opset**: the first that has the operator.
+- **opset**: the first one that has the operator.
 - **by**: the operator of this package, or operation of `pq.network`, that computes it; `Lookup`: a
-  table of all codes, where it stands between quantizers.
-- **codes**: what it does to codes between quantizers: *moved*, where they keep their meaning, or
-  *computed*.
-- **in a chain**: the step that it is behind a layer.
-- **dims**: the rule by which dims of results follow from those of sources
-  (`graph/shape_rules.py`, `graph/move_rules.py`, which state the formulas); none: as the package
-  onnx infers them, where it is installed.
-- **float error**: the rule by which `pyonednn-q diff` bounds what float32 may be off by;
-  [how](../from_onnx.md).
-- **dialects**: the [operator of other runtimes](quantized_operators.md) that `diff` tries where
-  codes differ.
+  table of all codes, if it is between quantizers.
+- **codes**: how it runs between quantizers: codes are *moved*, with the same scale, or *computed*.
+- **in a chain**: the step that it becomes after a layer.
+- **dims**: the rule for the dims of results (`graph/shape_rules.py` and `graph/move_rules.py` state
+  the formulas); none: the package onnx infers them, if it is installed.
+- **float error**: the rule by which `pyonednn-q diff` bounds the float32 error:
+  [diff](../onnx_models.md#on-the-command-line).
+- **dialects**: the [operator of other runtimes](quantized_operators.md) that `diff` tries if codes
+  differ.
 
-Beside floats, what has a name under *by* runs as that, or as `FloatArithmetic`, `FloatMatMul` or,
-of a function that oneDNN has, `Elementwise`. What picks elements by constants of the model is a
-`Pick`. All else, and what is not on this list, runs by its definition in Python.
+On floats, an operator runs as its class under *by*, as `FloatArithmetic` or `FloatMatMul`, or, if
+oneDNN has the function, as `Elementwise`. An operator that picks elements by constants of the model
+is a `Pick`. All others, and those that are not on this list, run by their definition in Python.
 
 """
 FORMS = """
 
 ## Operators on codes
 
-What computes codes itself is read as the operator of real values between quantizers, and then as
+An operator on codes is read as the operator on real values between quantizers, and then runs as
 above.
 
 """
@@ -53,7 +52,7 @@ DEFINITIONS = """
 
 These run through `onnx.reference`, or
 [what stands for it here](../onnx_operators.md#what-others-compute), and were compared with ONNX
-Runtime. What is on no list of this page is refused.
+Runtime. Operators on no list of this page are refused.
 
 """
 

@@ -100,7 +100,7 @@ def as_if(
     impl: str | None = None,
     requantizer: Requantizer | None = None,
 ) -> Array:
-    """Return what a machine with that instruction set computes.
+    """Return the result of a machine with the given instruction set.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ def as_if(
     isa : InstructionSet or str
         The machine's instruction set, or its name as in ``ONEDNN_MAX_CPU_ISA``.
     src_zero_point : int
-        The code of the source that stands for real 0.
+        Code of the source that means real 0.
     impl : str, optional
-        oneDNN's name of the implementation. Needed where several may be chosen on that instruction
-        set, and their sums of these data differ: see `acc.pairing`.
+        oneDNN's name of the implementation. Needed if several may be chosen on that instruction set
+        and their sums of these data differ: see `acc.pairing`.
     requantizer : Requantizer, optional
-        The arithmetic that makes codes of the sums. None: the s32 sums are returned.
+        Arithmetic that converts sums to codes. None: the s32 sums are returned.
 
     Raises
     ------

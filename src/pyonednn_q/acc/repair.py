@@ -40,7 +40,7 @@ STEP = 1 + 2.0**-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repair:
-    """Weights that do not saturate, and what they cost.
+    """Weights that do not saturate, and their error.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class Repair:
     changed : tuple of int
         Indices of the output channels whose weights changed.
     sqnr : tuple of float
-        Signal-to-quantization-noise ratio in dB, one for each changed channel; infinite where
-        nothing was lost.
+        Signal-to-quantization-noise ratio in dB, one for each changed channel; infinite without an
+        error.
     sqnr_of_all : float
         The same ratio over all weights, in dB.
     remaining : tuple of int
@@ -68,7 +68,7 @@ class Repair:
     remaining: tuple[int, ...]
 
     def text(self) -> str:
-        """Return what was changed at which cost, in a line."""
+        """Return one line: the changed channels and their error."""
         if not self.changed:
             return "no channel has other weights"
         worst = min(self.sqnr)
@@ -96,12 +96,12 @@ def repair(
     problem, wei, isa, impl, src_range
         As in `saturation`.
     how : {"fit", "7bit"}
-        How far weights are scaled down; see the head of this module. Where a kernel halves the
-        weights they become even, either way.
+        How far weights are scaled down; see the head of this module. With both, weights become
+        even if a kernel halves them.
     where : {"needed", "all", "none"}
         Which output channels change: those that some source makes wrong, all, or none.
     unrounded : array_like of float, optional
-        The weights in units of their scale, before they were rounded: rounding twice costs more.
+        Weights in units of their scale before rounding; with them, weights are rounded only once.
 
     Raises
     ------
@@ -149,7 +149,7 @@ class SourceRepair:
 
 
 def repair_source(src: Array) -> SourceRepair:
-    """Return u8 activations in [0, 127], where no pair saturates whatever the weights.
+    """Return u8 activations clipped to [0, 127], for which no pair of products saturates.
 
     127 · (127 + 127) and −127 · (128 + 128) lie within 16 bits.
 
@@ -169,11 +169,11 @@ def repair_source(src: Array) -> SourceRepair:
 def half_range(
     layers: Iterable[ArrayLike], option: str = "enable", *, narrow: bool = False
 ) -> tuple[tuple[Array, Array], ...]:
-    """Return (codes, scales) of layers as training tools fix overflow: half of the range.
+    """Return (codes, scales) of layers with half of the range, the overflow fix of training tools.
 
     The whole tensor is quantized symmetrically for 7 bits and stored in 8: codes lie in [-64, 63],
-    or in [-64, 64] with `narrow`, where the top code 63.5 rounds up. It protects u8 sources, and
-    s8 sources of matmul; not s8 convolutions, which want even weights.
+    or in [-64, 64] with `narrow`, where the top code 63.5 rounds up. This makes u8 sources
+    exact, and s8 sources of matmul; not s8 convolutions, which need even weights.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def half_range(
         One array a layer, [wei] for a single one: real weights, output channels first; each channel
         has a scale of its own.
     option : {"enable", "first_layer_only", "disable"}
-        Which layers get half of the range; the others get [-127, 127].
+        Layers with half of the range; the others have [-127, 127].
     narrow : bool
         Whether a range has 127 levels on both sides of 0, instead of 128 below and 127 above.
 

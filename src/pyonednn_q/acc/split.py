@@ -51,9 +51,9 @@ def stores_sums(problem: DenseProblem, impl: str, version: tuple[int, ...]) -> b
     Parameters
     ----------
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        What it computes.
+        Problem to compute.
     impl : str
-        As the library names it.
+        oneDNN's name of the implementation.
     version : tuple of int
         Version of oneDNN.
     """
@@ -72,7 +72,7 @@ class Part:
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Problem over some input channels, or over all.
     wei : ndarray of int8
-        In its dims; 0 for products of another part.
+        Weights in the problem's dims; 0 for products of another part.
     start, stop : int
         First of these input channels, and the one after the last.
     """
@@ -96,9 +96,9 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
     Parameters
     ----------
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        Without bias, to s32.
+        Problem without bias, with s32 results.
     wei : ndarray of int8
-        In its dims.
+        Weights in the problem's dims.
     most : int
         Above 255 · 128.
     narrow : bool
@@ -185,11 +185,11 @@ def addend(
     Parameters
     ----------
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        What runs.
+        Problem that runs.
     wei : ndarray
         Codes of weights, less their zero point, in its dims.
     bias : (channels,) ndarray of integers, or None
-        In units of the sums.
+        Bias in units of the sums.
     src_point : int
         Zero point of the source.
 

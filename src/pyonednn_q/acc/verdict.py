@@ -83,18 +83,18 @@ class ChannelVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What can happen on a machine, channel by channel.
+    """Exactness of each output channel on a machine.
 
     Attributes
     ----------
     problem : Problem
-        The problem that the verdict is about.
+        Problem that was judged.
     isa : InstructionSet
         The instruction set of the machine.
     source : tuple of int
         (lo, hi): the least and the greatest code of the source, zero point included.
     ways : tuple of Summation
-        How kernels may sum there; a channel is flagged when any of them can be wrong.
+        Ways in which kernels may add there; a channel is flagged if any of them can be wrong.
     channels : tuple of ChannelVerdict
         One for each output channel.
     """
@@ -107,7 +107,7 @@ class Verdict:
 
     @property
     def flagged(self) -> tuple[int, ...]:
-        """The channels that some source makes inexact."""
+        """Channels that are inexact for some source."""
         return tuple(c.channel for c in self.channels if c.reason is not None)
 
     @property
@@ -148,7 +148,7 @@ def saturation(
     isa : InstructionSet or str
         The machine's instruction set, or its name as in ``ONEDNN_MAX_CPU_ISA``.
     impl : str, optional
-        oneDNN's name of the implementation. None: any that may be chosen there.
+        oneDNN's name of the implementation. None: any implementation that may be chosen there.
     src_range : tuple of int, optional
         The lowest and highest stored value of the source, zero point included; None: all of its
         type.
@@ -207,10 +207,10 @@ def _channels(
 
 
 def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
-    """Return a source of the verdict's range for which a flagged channel is wrong.
+    """Return a source, within the verdict's range, for which a flagged channel is wrong.
 
-    None only where the range leaves no room: other pairs, which cannot be kept quiet, would make
-    up for the error in every source that was tried.
+    None if the range is too narrow: in every source that was tried, other pairs compensated the
+    error.
 
     Raises
     ------
@@ -264,9 +264,9 @@ def counts(
     *,
     impl: str | None = None,
 ) -> Counts:
-    """Return how many sums of given data are not exact on a machine.
+    """Return the number of sums of given data that are not exact on a machine.
 
-    Where the instruction set leaves several ways of summing open, the one with most errors counts.
+    If kernels may add in several ways on the instruction set, the way with most errors counts.
     """
     instance("problem", problem, Operation)
     instance("src", src, np.ndarray)

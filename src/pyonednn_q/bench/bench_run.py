@@ -50,9 +50,9 @@ class Run:
     limits : tuple of (setting, Limits)
         Per (isa, threads).
     warnings : tuple of str
-        What makes the numbers doubtful.
+        Reasons to doubt the numbers.
     rows : tuple of Row
-        In the order of the suite.
+        Rows in the order of the suite.
     """
 
     metadata: Mapping[str, str]
@@ -79,14 +79,14 @@ class Run:
         return None
 
     def over(self, row: Row, dtype: str) -> Ratio | None:
-        """Return how many times faster a row is than its like in another type."""
+        """Return the speed-up of a row over the same case in another type."""
         twin = self.twin(row, dtype)
         if twin is None or not (row.samples_us and twin.samples_us):
             return None
         return _paired(twin.samples_us, row.samples_us)
 
     def is_disturbed(self, row: Row, dtype: str) -> bool:
-        """Tell whether a row was disturbed, or its like in another type with which it compares."""
+        """Return whether a row, or the row that it is compared with, was disturbed."""
         twin = self.twin(row, dtype)
         return row.is_disturbed or (twin is not None and twin.is_disturbed)
 
@@ -113,7 +113,7 @@ class Run:
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """Other runtimes that were asked."""
+        """Other runtimes that were measured."""
         names = dict.fromkeys(rival.name for row in self.rows for rival in row.rivals)
         return tuple(name for name in names if name != OURS)
 
@@ -195,7 +195,7 @@ class Total:
         For each type but the first: how many times faster the sum is than that of the first, and
         the interval that holds the true ratio 19 times of 20.
     lines : int
-        How many lines were summed.
+        Number of lines in the sum.
     left_out : tuple of str
         Lines that are in no sum, since something disturbed them in one type or another.
     """
@@ -257,7 +257,7 @@ class WrittenRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class WrittenLimits(Limits):
-    """What the machine can do, under one limit of the instruction set and with so many threads."""
+    """Limits of the machine, for one instruction set and number of threads."""
 
     isa: str = field(kw_only=True)
     threads: Times = field(kw_only=True)

@@ -53,7 +53,7 @@ def descriptor(shape: Shape) -> str:
 
 
 def parse(kind: str, text: str) -> Shape:
-    """Return the shape that a problem descriptor means, by benchdnn's own rules for what it omits.
+    """Return the shape of a problem descriptor; missing parts follow benchdnn's own rules.
 
     A smaller dimension that is not there is as the next larger one; strides are 1, dilation is 0,
     the batch is 2; of output and padding, one follows from the other; a name is ignored.

@@ -190,7 +190,7 @@ def _lengths(shape: Shape) -> tuple[list[int], tuple[int, ...]]:
 
 
 def _run(shape: Shape, precision: Precision) -> tuple[str, Array, Array]:
-    """Return the implementation, what it computes and what is right."""
+    """Return the implementation, its result and the right result."""
     rng = np.random.default_rng(11)
     lo = 0 if precision.src == "u8" else -3
     src = rng.integers(lo, 4, shape.src).astype(dtypes.numpy_dtype(precision.src))

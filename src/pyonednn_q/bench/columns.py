@@ -1,4 +1,4 @@
-"""Columns: what a run tells of each case, a row each: in text, Markdown and HTML, CSV and JSON."""
+"""Columns of a report of bench, a row each: for text, Markdown and HTML, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["BenchColumn", "Over", "RowInRun", "columns", "is_race_disturbed", "s
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """How many times faster a row is than its like in another type, and the interval of that."""
+    """Speed-up of a row over the same case in another type, with its interval."""
 
     value: float
     lo: float
@@ -30,7 +30,7 @@ class Over:
 
 
 class RowInRun(NamedTuple):
-    """A row, and what the rest of its run says of it: limits, parts of both peaks, ratios."""
+    """A row, and what follows from the rest of its run: limits, parts of both peaks, ratios."""
 
     row: Row
     limits: Limits | None
@@ -41,32 +41,32 @@ class RowInRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BenchColumn:
-    """One thing that a run tells of each case.
+    """One column of a report.
 
     Attributes
     ----------
     key : str
         Heading in CSV and name in JSON; empty: in tables only.
     kind : type or None
-        Type under `statistics` in JSON; None: not there.
+        Type under `statistics` in JSON; None: not in JSON's statistics.
     value : callable or None
-        What files have; None: the attribute of the row.
+        Function that gives the value in files; None: the attribute of the row.
     name : str
         Heading in tables; empty: in files only.
     text : callable or None
-        What tables have; None: the attribute of the row.
+        Function that gives the cell in tables; None: the attribute of the row.
     place : int
-        Place from the left in tables.
+        Order in tables, from the left.
     goes : int
-        Turn in which it goes where a terminal is too narrow; 0: it stays.
+        Order in which columns are dropped if a terminal is too narrow; 0: never.
     right : bool
-        Whether cells stand on the right.
+        Whether cells are aligned to the right.
     in_csv : bool
         Whether CSV has it.
     measured : bool
-        Whether it follows from samples: it says nothing of a row without.
+        Whether it follows from samples: a row without samples has no value.
     when : callable
-        Whether tables of these rows have it.
+        Function that decides whether tables of these rows have it.
     """
 
     key: str = ""
@@ -82,13 +82,13 @@ class BenchColumn:
     when: Callable[[Sequence[Row]], bool] = lambda _: True
 
     def written(self, at: RowInRun) -> object:
-        """Return what files have; None: not known."""
+        """Return the value in files; None: not known."""
         if self.measured and not at.row.samples_us:
             return None
         return getattr(at.row, self.key) if self.value is None else self.value(at)
 
     def cell(self, at: RowInRun) -> str:
-        """Return what tables have."""
+        """Return the cell in tables."""
         if self.measured and not at.row.samples_us:
             return "-"
         return str(getattr(at.row, self.key)) or "all" if self.text is None else self.text(at)
@@ -102,11 +102,11 @@ def columns(
     Parameters
     ----------
     rows : sequence of Row
-        Its rows.
+        Rows of the run.
     peers : sequence of str
-        Other runtimes that were asked.
+        Other runtimes that were measured.
     verbose : bool
-        Have all columns, and intervals.
+        Whether to return all columns, with intervals.
     """
     present = {row.dtype for row in rows}
     over = [each for name in FLOATS if name in present for each in _over(name, verbose=verbose)]
@@ -114,7 +114,7 @@ def columns(
 
 
 def time(microseconds: float) -> str:
-    """Return microseconds as a reader wants them."""
+    """Return microseconds as text."""
     return f"{microseconds:.0f}" if microseconds >= 1000 else f"{microseconds:.1f}"
 
 
@@ -204,7 +204,7 @@ _NOTES = _C("notes", value=lambda at: "; ".join(at.row.notes))
 
 
 def _over(baseline: str, *, verbose: bool) -> Iterator[BenchColumn]:
-    """Yield how many times faster than a type of floats, and the ends of the interval."""
+    """Yield the speed-up over a float type, and the ends of its interval."""
 
     def text(at: RowInRun) -> str:
         over = at.over.get(baseline)
@@ -259,12 +259,12 @@ else:
         [(column.key, column.kind) for column in _DERIVED],
         frozen=True,
         slots=True,
-        namespace={"__doc__": "What follows from the samples of a row."},
+        namespace={"__doc__": "Statistics of the samples of a row."},
     )
 
 
 def statistics(at: RowInRun) -> RowStatistics | None:
-    """Return what JSON says of a row beside itself; None where it was refused."""
+    """Return the statistics of a row for JSON; None if it was refused."""
     if not at.row.samples_us:
         return None
     return RowStatistics(**{column.key: column.written(at) for column in _DERIVED})

@@ -38,7 +38,7 @@ class Sample:
     Attributes
     ----------
     src, wei, bias, residual : ndarray of float32
-        In logical dimensions.
+        Tensors in logical dimensions.
     """
 
     src: _Float32
@@ -67,7 +67,7 @@ class TypedSample:
     src, wei, dst : ndarray
         In logical dimensions; dst holds the residual that a sum reads, if there is one.
     src_scale : float
-        What one unit of src is worth.
+        Real value of one step of src.
     wei_scale : ndarray of float64
         What one unit of the weights is worth, per output channel; one value for two sources.
     """

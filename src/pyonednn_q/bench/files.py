@@ -44,13 +44,13 @@ def read_json(name: str, text: str, kind: type[T], wanted: str) -> T:
     Parameters
     ----------
     name : str
-        What to call the text in a complaint.
+        Name of the text in error messages.
     text : str
         The text.
     kind : type
         A dataclass, a struct, or what else msgspec reads.
     wanted : str
-        What the text should be, for complaints.
+        Description of a valid text, for error messages.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def _named(types: str) -> str:
 
 
 def _came(content: Any, path: str) -> tuple[str, str]:  # noqa: ANN401 - whatever the text says
-    """Return what stands at a place, where msgspec says which; and the name that it goes by."""
+    """Return the value at the path of msgspec's error, and its name."""
     label = ""
     try:
         for key, index in _STEP.findall(path):

@@ -36,9 +36,9 @@ class GroupedTrial:
     Attributes
     ----------
     case : Case
-        What is computed.
+        Case to measure.
     layer : MatMul or InnerProduct
-        By what.
+        Layer that computes the case.
     src : ndarray of float32
         Rows.
     """

@@ -55,7 +55,7 @@ class Request:
     settings : tuple of Setting
         Threads, cache and instruction set, measured one after the other.
     budget : Budget
-        How long to measure each primitive.
+        Time or number of samples for each primitive.
     peers : tuple of str
         Other runtimes to time on the same cases.
     tune : bool
@@ -89,7 +89,7 @@ class Request:
 
 
 def measure(request: Request, progress: Progress) -> Run:
-    """Measure everything that is asked for, in this process."""
+    """Measure a request in this process."""
     before = noise.Load.now()
     limits, rows, drifts = [], [], []
     for setting in request.settings:

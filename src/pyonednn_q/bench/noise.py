@@ -101,7 +101,7 @@ def warnings(
     disturbed : sequence of str
         Names of lines that something disturbed to the end.
     beyond_paper : sequence of str
-        What is faster than the peak on paper.
+        Rows that are faster than the peak on paper.
     """
     doubts = []
     if stolen > _STOLEN:

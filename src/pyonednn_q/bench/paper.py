@@ -48,7 +48,7 @@ def ops_a_cycle(isa: InstructionSet, multiplied: str) -> int:
     Parameters
     ----------
     isa : InstructionSet
-        What kernels may use.
+        Instruction set that kernels may use.
     multiplied : str
         The types that are multiplied: "f32", "bf16", "f16", or those of src and weights: "u8s8".
 

@@ -49,7 +49,7 @@ class Precision:
 
     @classmethod
     def parse(cls, name: str) -> Precision:
-        """Return the types that `name` stands for.
+        """Return the precision with this name.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Precision:
         return self.src + self.wei + self.dst
 
     def check_primitive(self) -> None:
-        """Refuse weights in groups where a primitive is asked for: such a layer has none.
+        """Refuse weights in groups where a primitive is needed: such layers have none.
 
         Raises
         ------

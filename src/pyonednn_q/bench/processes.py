@@ -29,7 +29,7 @@ _CHILD = "import sys; from pyonednn_q.bench.processes import serve; serve(*sys.a
 
 
 def levels(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the instruction sets that the names ask for, "ladder" being those this machine has.
+    """Return the named instruction sets; "ladder" means all that this machine has.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def measure_at(request: Request, isa: str) -> Run:
 
 
 def serve(request_file: str, run_file: str) -> None:
-    """Measure what one file asks for, write the run into another: the child of `measure_at`."""
+    """Measure the request in one file, and write the run to another: the child of `measure_at`."""
     from pyonednn_q.bench.measure import measure
     from pyonednn_q.report.progress import Progress
 

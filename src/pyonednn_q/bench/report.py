@@ -163,7 +163,7 @@ def _totals(run: Run) -> Iterator[str]:
 
 
 def _races(run: Run) -> Iterator[str]:
-    """Yield one line per type and other runtime: geometric mean of ratios, and who was first."""
+    """Yield one line per type and other runtime: geometric mean of ratios, and number of wins."""
     for dtype in dict.fromkeys(row.dtype for row in run.rows):
         for peer in run.peers:
             rows = [row for row in run.rows if row.dtype == dtype and row.lead(peer) is not None]

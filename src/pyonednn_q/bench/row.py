@@ -47,7 +47,7 @@ class Rival:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether so many samples are disturbed that the median says nothing."""
+        """Whether too many samples are disturbed: the median is then unreliable."""
         return too_many(self.disturbed, len(self.samples_us))
 
     @property
@@ -63,9 +63,9 @@ class Row:
     Attributes
     ----------
     suite, line : str
-        Where the problem comes from; both empty for one typed in.
+        Suite and line of the problem; both empty for a problem of the command line.
     times : int
-        How often the network has this layer.
+        Number of times that the network has this layer.
     problem, dtype, tail, layout : str
         The case: its problem, data types, tail and layout, as the command line has them.
     isa : str
@@ -82,7 +82,7 @@ class Row:
     impl, attributes : str
         oneDNN's name of the implementation that ran, and the primitive's attributes.
     notes : tuple of str
-        What a reader should know: saturation, implementations passed over.
+        Notes for the reader: saturation, implementations passed over.
     calls : int
         Number of calls in each sample.
     samples_us : tuple of float
@@ -162,7 +162,7 @@ class Row:
         return float(np.median(self.samples_us))
 
     def rival(self, name: str, way: str = "call") -> Rival | None:
-        """Return what a runtime took, if it was asked."""
+        """Return the measurement of a runtime, if there is one."""
         instance("name", name, str)
         instance("way", way, str)
         return next((r for r in self.rivals if (r.name, r.way) == (name, way)), None)

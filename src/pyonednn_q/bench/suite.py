@@ -55,9 +55,9 @@ class Line:
     suite, name : str
         Both empty for a problem that was typed in.
     shape : Shape
-        What to compute.
+        Shape of the problem.
     times : int
-        How often the network has it.
+        Number of times that the network has it.
     """
 
     suite: str
@@ -78,11 +78,11 @@ class Suite:
     Attributes
     ----------
     name, title, source : str
-        What it is, and where its sizes come from.
+        Name, title, and source of the sizes.
     gmacs : float or None
         Published multiplications of the network, in 10⁹.
     lines : tuple of Line
-        In the order of the network.
+        Lines in the order of the network.
     """
 
     name: str

@@ -40,7 +40,7 @@ class Ending:
     Attributes
     ----------
     chain : Chain
-        What the composer is given.
+        Chain for the composer.
     dst_scale, dst_zero_point : float and int
         Real value of one step of dst, and its code for real 0.
     scale, shift : Vec

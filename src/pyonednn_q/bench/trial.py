@@ -49,15 +49,15 @@ class Way(NamedTuple):
     Attributes
     ----------
     plan : Plan
-        What was folded into which part of the primitive.
+        Plan of the primitive.
     prepared : Prepared
         The primitive that runs.
     form : Form
-        As which problem: the one asked for, or one that means the same.
+        Problem that runs: that of the case, or an equivalent one.
     notes : tuple of str
-        What a caller should know.
+        Notes for the reader.
     tuning : str
-        What was chosen by time; empty: nothing was timed.
+        Choice by measured time; empty: nothing was timed.
     """
 
     plan: Plan
@@ -79,7 +79,7 @@ def way(
     dst_zero_point: int,
     tune: bool = False,
 ) -> Way:
-    """Return what `Conv` and its like run for a case.
+    """Return the way in which `Conv` or another operator runs a case.
 
     A product of two sources, and a deconvolution longer than its padding allows, have no operator:
     they run as their plans say.
@@ -87,13 +87,13 @@ def way(
     Parameters
     ----------
     case : Case
-        What is computed.
+        Case to compute.
     wei : ndarray
         Weights in the data type and the dims of the case.
     bias : (channels,) ndarray
         Real values; of two sources, none is added.
     chain : Chain
-        What follows the products.
+        Steps after the products.
     src_scale, dst_scale : float
         Real value of one step of src and of dst; 1 of floats.
     wei_scale : (channels,) or (1,) ndarray
@@ -163,15 +163,15 @@ class Trial:
     Attributes
     ----------
     case : Case
-        What is computed.
+        Case to compute.
     way : Way
-        By what.
+        Way in which the case runs.
     arrays : tuple of ndarray
         The arrays of a call of the primitive, dst last.
     ending : Ending
-        What the stored values are worth.
+        Conversion of stored values to real ones.
     saturates : bool
-        Without VNNI these weights can overflow 16 bits.
+        Whether these weights can overflow 16 bits without VNNI.
     """
 
     case: Case
@@ -187,7 +187,7 @@ class Trial:
         Parameters
         ----------
         case : Case
-            What is computed.
+            Case to compute.
         sample : Sample
             Real values of its tensors.
         tune : bool
@@ -232,7 +232,7 @@ class Trial:
 
     @property
     def shape(self) -> Shape:
-        """What the primitive computes; with another form, not what was asked."""
+        """Problem of the primitive; it differs from the case if another form runs."""
         form = self.way.form
         if not form.is_product:
             return self.case.shape

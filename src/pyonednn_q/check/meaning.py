@@ -63,9 +63,9 @@ def evaluate_bounded(
     chain, x, dst_before, operands
         As in `evaluate`; channels are on axis 1.
     error : array_like
-        By how much x may be wrong, in its own units; broadcasts to x.
+        Largest error of x, in the units of x; broadcasts to x.
     levels : int
-        By how many levels a rounding may be off, as rewrites with a bound declare.
+        Number of levels by which a rounding may be off, as rewrites with a bound declare.
 
     Returns
     -------
@@ -165,7 +165,7 @@ class Meaning:
         Whether the bias is in units of the accumulator and added to it; if not, it is in real
         units.
     levels : int
-        How many levels rewrites may move a rounding by.
+        Number of levels by which rewrites may change a rounding.
     rounds_first : bool
         Whether the zero point of dst is added to rounded values.
     splits_src : bool
@@ -214,7 +214,7 @@ class Meaning:
         src, wei : ndarray
             Source and weights in the geometry's dims: codes, or real values of a float type.
         before : ndarray, optional
-            What a Sum reads, in dst's dims.
+            Values that a Sum reads, in dst's dims.
         operands : mapping of str to ndarray, optional
             Leaves of the chain: in dst's dims, or one value per channel, per row, or one value.
         """
@@ -255,7 +255,7 @@ class Meaning:
         acc : ndarray of float64
             Exact sums of codes, or other values that enter: as real values.
         error : ndarray of float64
-            By how much a kernel may have them wrong.
+            Largest error of a kernel in them.
         before, operands
             As in `band`.
         """

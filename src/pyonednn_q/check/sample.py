@@ -112,7 +112,7 @@ class Slots:
         axis : int
             The dimension of the channels.
         terms : int
-            How many products an element is the sum of.
+            Number of products in the sum of one element.
         groups : int
             Number of groups of channels.
         far : bool

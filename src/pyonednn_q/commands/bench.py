@@ -111,7 +111,7 @@ def _check_folders(options: argparse.Namespace) -> None:
 
 
 def _write(options: argparse.Namespace, result: Run, page: Callable[[], str]) -> None:
-    """Write the files that were asked for."""
+    """Write the files of --save, --csv and --html."""
     for path, written in (
         (options.save, result.to_json),
         (options.csv, lambda: report.csv_text(result)),
@@ -147,7 +147,7 @@ def measured(to_measure: Request, isas: Sequence[str]) -> Run:
 
 
 def request(options: argparse.Namespace) -> Request:
-    """Return what the options ask for.
+    """Return the request that the options describe.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def _peers(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _listing(*, as_json: bool) -> str:
-    """Return the suites that come with the package, and how to ask for more."""
+    """Return the suites of the package, and a hint at --help."""
     suites = [suite.find(name) for name in suite.names()]
     if as_json:
         told = [{"suite": s.name, "lines": len(s.lines), "title": s.title} for s in suites]

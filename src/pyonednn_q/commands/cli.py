@@ -128,7 +128,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes options by their whole names, and asks what a wrong word was meant to be.
+    """Parser that takes full option names only, and suggests a similar word for a wrong one.
 
     It lets a help that cannot be written fail; argparse drops what an unbuffered stream raises.
     """

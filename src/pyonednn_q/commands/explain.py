@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     Parameters
     ----------
     options : Namespace
-        What the parser made of the command line.
+        Parsed options of the command line.
 
     Returns
     -------

@@ -19,12 +19,14 @@ OPTIONS = (
     _LAYER("--list", help="list the presets", how=FLAG),
     _LAYER("--show", help="print the description, as TOML", how=FLAG),
     _LAYER("--policy", help="which rewrites may fire", how={"choices": POLICIES}),
-    _LAYER("--dst", help="store this data type instead", how={"metavar": "DTYPE"}),
+    _LAYER(
+        "--dst", help="data type of dst, instead of the description's", how={"metavar": "DTYPE"}
+    ),
     _LAYER("--strict", help="refuse steps that are left over", how=FLAG),
-    OptionRow("--trace", _EXPLAIN, "tell every rewrite and refusal", how=FLAG),
+    OptionRow("--trace", _EXPLAIN, "print every rewrite and refusal", how=FLAG),
     _LAYER("--benchdnn", help="add the line for benchdnn", how=FLAG),
     OptionRow("--html", _EXPLAIN, "write a page as well", how={"metavar": "FILE", "type": Path}),
     _LAYER("--isa", help="plan for this instruction set, as in ONEDNN_MAX_CPU_ISA"),
-    _LAYER("--version", help="and for this version of oneDNN: 3.7, 3.13.2"),
+    _LAYER("--version", help="plan for this version of oneDNN: 3.7, 3.13.2"),
     _LAYER("--here", help="plan for the oneDNN of this process", how=FLAG),
 )

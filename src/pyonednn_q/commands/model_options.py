@@ -24,21 +24,21 @@ OPTIONS = (
     OptionRow(
         "--data",
         ("quantize",),
-        "samples",
+        "samples of the inputs: a .npz or .npy file, or a folder of those",
         groups=_NEEDED,
         how={"type": Path, "required": True, "metavar": "PATH"},
     ),
     OptionRow(
         "--out",
         ("quantize",),
-        "the INT8 model, an .onnx file",
+        "file of the INT8 model, .onnx",
         groups=_NEEDED,
         how={**_FILE, "required": True},
     ),
     OptionRow(
         "--dims",
         (*_READ, "quantize"),
-        "what the model leaves open: of a symbol, batch=1, or an input, x=1x3x8x8; repeatable",
+        "open lengths of the model: of a symbol, batch=1, or an input, x=1x3x8x8; repeatable",
         only="model",
         groups=_OF,
         how={"action": "append", "default": [], "metavar": "NAME=LENGTHS"},
@@ -54,7 +54,7 @@ OPTIONS = (
     OptionRow(
         "--saturation",
         _READ,
-        "what becomes of layers whose weights may saturate where there is no VNNI",
+        "form of layers whose weights may saturate on CPUs without VNNI",
         only="model",
         groups=_OF,
         how={"choices": SATURATIONS, "default": "f32"},
@@ -70,7 +70,7 @@ OPTIONS = (
     OptionRow(
         "--seed",
         _FED,
-        "of random inputs (default: %(default)s)",
+        "seed of random inputs (default: %(default)s)",
         only="model",
         groups=_OF,
         how={"type": int, "default": 0},
@@ -86,7 +86,7 @@ OPTIONS = (
     OptionRow(
         "--output",
         ("run",),
-        "write outputs by name there, a .npz file (default: print what they are)",
+        "write outputs by name to a .npz file (default: print a line for each)",
         how=_FILE,
     ),
     OptionRow(
@@ -98,20 +98,20 @@ OPTIONS = (
     OptionRow(
         "--limit",
         ("quantize",),
-        "samples to calibrate on, at the most (default: %(default)s)",
+        "largest number of samples to calibrate on (default: %(default)s)",
         how={"type": int, "default": 300, "metavar": "N"},
     ),
     OptionRow(
         "--estimators",
         ("quantize",),
-        "of ranges: min_max, percentile, mse, kl, ...",
+        "estimator of ranges: min_max, percentile, mse, kl, ...",
         how={"metavar": "KIND"},
     ),
     OptionRow(
         "--passes",
         ("quantize",),
-        "what changes the network before, as 'equalized,rounded': renormalized, equalized, "
-        "smoothed, rounded",
+        "passes before calibration, as 'equalized,rounded': renormalized, equalized, smoothed, "
+        "rounded",
         how={"metavar": "NAMES"},
     ),
     OptionRow("--config", ("quantize",), "a configuration of the training tool, JSON", how=_FILE),
@@ -124,14 +124,14 @@ OPTIONS = (
     OptionRow(
         "--within",
         ("quantize",),
-        "turn layers back to floats until each output has so many dB, or 'cosine=0.999', "
+        "turn layers back to floats until each output reaches this SQNR in dB, or 'cosine=0.999', "
         f"or 'top1=0.99', on the first {CHECKED} samples",
         how={"metavar": "BOUND"},
     ),
     OptionRow(
         "--form",
         ("quantize",),
-        "of quantizers in the file (default: %(default)s)",
+        "form of quantizers in the file (default: %(default)s)",
         how={"choices": ("qdq", "fake_quantize"), "default": "qdq"},
     ),
 )

@@ -1,7 +1,7 @@
-"""The table of options of the command line: each has one row, which says who takes it.
+"""The table of options of the command line: one row each, with the commands that take it.
 
-Rows of problems and of models stand in files of their own, as they name what those rooms know;
-`rows_of` reads only those that a command needs.
+Options of problems, layers and models are in files of their own, because these import other rooms;
+`rows_of` imports only the files that a command needs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OF_MODELS", "OptionRow", "add_options", "is_model", "refuse_others", "rows_of"]
 
-# Of the demo: digits that are not trained on, and samples of each time.
+# The demo's digits for testing, and samples of each time.
 HELD_OUT, ROUNDS = 449, 100
 SHELLS = ("bash", "zsh", "tcsh")
 OF_MODELS = "of a model, a path that ends in .onnx"
@@ -39,10 +39,10 @@ class OptionRow:
     help : str
         One line of help: what it does.
     only : str
-        ``"model"`` or ``"problem"``, where a command that takes both has it for one of them; for
-        the other it is refused.
+        ``"model"`` or ``"problem"``: a command that takes both refuses the option for the other
+        one. Empty: for both.
     groups : mapping of str to str
-        Heading above it in the help, by subcommand.
+        Heading in the help of a subcommand, by subcommand.
     how : mapping of str to object
         More keywords of argparse's `add_argument`: type, choices, default, metavar.
     """
@@ -70,23 +70,23 @@ _ALONE = (
     OptionRow(
         "--batch",
         ("demo",),
-        f"digits a call {_DEFAULT}",
+        f"digits in a call {_DEFAULT}",
         how={"type": within(range(1, HELD_OUT + 1)), "nargs": "+", "default": [HELD_OUT, 1]},
     ),
     OptionRow(
         "--rounds",
         ("demo",),
-        f"samples of each {_DEFAULT}",
+        f"samples of each time {_DEFAULT}",
         how={"type": within(range(1, 100_001)), "default": ROUNDS},
     ),
     OptionRow(
         "--seed",
         ("demo",),
-        f"of the fit {_DEFAULT}",
+        f"seed of the fit {_DEFAULT}",
         how={"type": within(range(2**32)), "default": 0},
     ),
 )
-# Behind those of each command: it means the same for all of them.
+# Last in the help of each command: it means the same for all of them.
 _LAST = (
     OptionRow(
         "--json",
@@ -126,14 +126,14 @@ def add_options(parser: argparse.ArgumentParser, command: str) -> None:
 
 
 def is_model(options: argparse.Namespace) -> bool:
-    """Tell whether a command that takes other things, too, was given a model's file."""
+    """Return whether the argument of a command is the file of a model."""
     what = getattr(options, "layer", None) or getattr(options, "what", None) or ""
     words = [what] if isinstance(what, str) else what
     return any(word.endswith(".onnx") for word in words)
 
 
 def refuse_others(command: str, options: argparse.Namespace) -> None:
-    """Refuse options that say nothing about what a command was given: a model, or something else.
+    """Refuse options that do not apply to the argument of a command: a model, or something else.
 
     Raises
     ------

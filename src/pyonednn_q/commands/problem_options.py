@@ -22,8 +22,8 @@ __all__ = ["OPERATORS", "OPTIONS"]
 OPERATORS = {"conv": "conv", "deconv": "deconv", "inner_product": "ip", "matmul": "matmul"}
 _LIST = {"metavar": "LIST"}
 _FILE = {"type": Path, "metavar": "FILE"}
-_TAIL = f"what follows the products: none, or words joined by _, of {', '.join(WORDS)}"
-_LAYOUT = f"of the src and dst of convolutions: {', '.join(LAYOUTS)} (default: {LAYOUTS[0]})"
+_TAIL = f"steps after the products: none, or words joined by _, from {', '.join(WORDS)}"
+_LAYOUT = f"layout of src and dst of convolutions: {', '.join(LAYOUTS)} (default: {LAYOUTS[0]})"
 _WHAT = partial(OptionRow, commands=("bench",), only="problem", groups={"bench": "what to measure"})
 _HOW = partial(OptionRow, commands=("bench",), groups={"bench": "how"})
 _REPORT = partial(OptionRow, commands=("bench",), groups={"bench": "report"})
@@ -39,7 +39,7 @@ OPTIONS = (
         )
         for name, value, meaning in (
             ("--threshold", THRESHOLD, "changes below it never count"),
-            ("--confidence", CONFIDENCE, "of the intervals"),
+            ("--confidence", CONFIDENCE, "confidence of the intervals"),
         )
     ),
     OptionRow(
@@ -100,7 +100,7 @@ OPTIONS = (
     ),
     _WHAT(
         "--batch",
-        help="as many times the inputs (default: 1)",
+        help="factor of the batch size (default: 1)",
         how={"type": listed(positive), "default": (1,), **_LIST},
     ),
     OptionRow(
@@ -118,7 +118,7 @@ OPTIONS = (
     OptionRow(
         "--op",
         ("saturation",),
-        "of a .npy file (default: conv of 3 to 5 dimensions, else inner_product)",
+        "operator of a .npy file (default: conv for 3 to 5 dimensions, else inner_product)",
         how={"choices": tuple(OPERATORS)},
     ),
     OptionRow(
@@ -138,7 +138,7 @@ OPTIONS = (
     ),
     _HOW(
         "--threads",
-        help="of the library (default: all)",
+        help="number of threads of the library (default: all)",
         how={"type": listed(positive), **_LIST},
     ),
     _HOW(
@@ -149,18 +149,18 @@ OPTIONS = (
     ),
     _HOW(
         "--min-time",
-        help="timed, of each primitive on average (default: %(default)s)",
+        help="mean time to measure each primitive (default: %(default)s)",
         how={"type": float, "default": Budget().min_time_s, "metavar": "SECONDS"},
     ),
     _HOW(
         "--repeat",
-        help="samples of each, instead of --min-time",
+        help="number of samples of each primitive, instead of --min-time",
         how={"type": positive, "metavar": "N"},
     ),
     _HOW(
         "--tune",
-        help="measure each case on the fastest implementation, not the library's first, where "
-        "it surely is faster",
+        help="measure each case on the fastest implementation instead of the library's first, if "
+        "it is surely faster",
         only="problem",
         how=FLAG,
     ),
@@ -169,8 +169,8 @@ OPTIONS = (
         help=f"other runtimes on the same arrays, in turn: {', '.join(PEERS)} ({install('peers')})",
         how={"type": listed(choice("peers", tuple(PEERS))), "default": (), **_LIST},
     ),
-    _REPORT("--save", help="write the run there as JSON, with every sample", how=_FILE),
-    _REPORT("--csv", help="write a row there for each case", how=_FILE),
+    _REPORT("--save", help="write the run to this file as JSON, with every sample", how=_FILE),
+    _REPORT("--csv", help="write a row for each case to this file", how=_FILE),
     _REPORT("--html", help="write a page, with plots and tables that sort", how=_FILE),
     _REPORT("--markdown", help="print the table as Markdown, with all columns", how=FLAG),
     _REPORT(

@@ -1,4 +1,4 @@
-"""``pyonednn-q quantize``: make an INT8 model of an ONNX model of floats and samples of its inputs.
+"""``pyonednn-q quantize``: make an INT8 model from a float ONNX model and samples of its inputs.
 
 It calibrates, writes the model, reads it again as anybody would, and compares its outputs with the
 float model's. With --within layers are turned back to floats, the most sensitive first, until the
@@ -111,15 +111,15 @@ class _QuantizationReport:
     model, out
         The model's file, and what was written.
     layers : int
-        How many there are.
+        Number of layers.
     floats : mapping of str to str
-        Those in floats, each with the reason.
+        Layers in floats, with the reason of each.
     samples : int
-        How many were compared.
+        Number of samples that were compared.
     seconds : float
         Time of calibrating, in seconds, with what --within took.
     sensitivity : str
-        What the passes took that order layers for --within; empty: there were none.
+        Time of the passes that order layers for --within; empty: there were none.
     nbytes : pair of int
         Bytes of the float file and of the INT8 file.
     milliseconds : mapping of str to float

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(path: Path, outputs: Mapping[str, Array]) -> None:
-    """Write a file whole or not at all; what is no ordinary file is written as it is."""
+    """Write a regular file completely or not at all; write other files directly."""
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:
             _save(stream, outputs)

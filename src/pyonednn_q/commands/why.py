@@ -1,4 +1,4 @@
-"""``pyonednn-q why``: which arithmetic gives somebody else's codes, and what differs from ours.
+"""``pyonednn-q why``: which arithmetic gives another runtime's codes, and what differs from ours.
 
 FILE is what numpy.savez writes. It holds src, wei and theirs; src_scale, wei_scale and dst_scale;
 and, where there are any, src_zero_point, wei_zero_point, dst_zero_point, bias, stride, padding,

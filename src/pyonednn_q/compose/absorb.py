@@ -246,7 +246,7 @@ class Rewritten:
     wei_scale : Vec
         Above 0 in every channel: what oneDNN's attribute takes.
     wei_factor : Vec
-        What the weights themselves are multiplied by.
+        Factor of the weights themselves.
     bias_scale, shift : Vec
         The bias is bias_scale · (given bias) + shift; only shift, when its values are known.
     steps : tuple of Step

@@ -50,9 +50,9 @@ def line(problem: DenseProblem, attr: Attr, constants: Mapping[str, Vec]) -> str
     Parameters
     ----------
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        As it is prepared.
+        Problem as it is prepared.
     attr : Attr
-        Its attributes.
+        Attributes of the primitive.
     constants : mapping of str to Vec
         Values of scales and zero points, by their run-time names. For those that are missing, as
         they come with each call, 0.5 and 1 stand: what is 1 and 0, benchdnn leaves out.
@@ -116,9 +116,9 @@ def options(
     facts : PrimitiveFacts
         Kind, dimensions and data types of source and weights.
     bias : str or None
-        Its data type.
+        Data type of the bias.
     dst : str
-        What the primitive stores.
+        Data type that the primitive stores.
     attr : Attr
         The attributes.
     constants : mapping of str to Vec

@@ -245,11 +245,11 @@ class Option:
     Attributes
     ----------
     post_ops : tuple of PostOp
-        In order.
+        Post-ops in order.
     cost : float
-        What they add to what stands before them, in parts of the bare primitive.
+        Cost that they add after the post-ops before them, in parts of the bare primitive.
     exactness : Exactness
-        What they promise, against the post-ops that are the rule.
+        Promise, compared with the usual post-ops.
     permitted : bool
         Whether the policy lets them be taken.
     """
@@ -293,15 +293,15 @@ def choose(
     Parameters
     ----------
     step : Step
-        What is carried.
+        Step to carry.
     usual : sequence of Carrier
-        How it is carried as a rule.
+        Usual carriers of the step.
     before : sequence of PostOp
-        What stands before.
+        Post-ops before it.
     facts : PrimitiveFacts
         Facts of the primitive, on which the cost depends.
     policy : {"bitwise", "real", "fast"}
-        What may be promised.
+        How exact the choice must be.
 
     Returns
     -------

@@ -54,11 +54,11 @@ def compose(
     Parameters
     ----------
     chain : Chain
-        From  x = src_scale · wei_scale · acc + bias  to the real value that is stored.
+        Steps from x = src_scale · wei_scale · acc + bias to the real value that is stored.
     facts : PrimitiveFacts
         Facts of the primitive.
     policy : {"bitwise", "real", "fast"}
-        Which promises of rewrites are enough.
+        How exact rewrites must be.
     rules : RuleSet
         `NO_RULES` lowers step by step, for comparison.
     scales : {"folded", "separate"}
@@ -71,8 +71,8 @@ def compose(
     strict : bool
         Refuse steps that no post-op carries, instead of leaving them over.
     apart : str
-        Why the primitive is to store f32, and primitives behind it to add what dst holds and to
-        store the result; empty: it is not.
+        Reason why the primitive stores f32 while later primitives add what dst holds and store
+        the result; empty: one primitive does all.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def compose(
     ArgumentError
         Facts that contradict each other or the primitive.
     ShapeError
-        A chain for another number of channels.
+        The chain has another number of channels.
     UnsupportedError
         Steps are left over, and strict is set.
 

@@ -52,7 +52,7 @@ class Layer:
         How far from the formula the value before the chain may be, where a zero point next to a
         whole number was taken for it; in real units.
     notes : tuple of str
-        What was decided, and why.
+        Decisions, with reasons.
     """
 
     asked: DenseProblem

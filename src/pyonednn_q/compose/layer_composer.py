@@ -62,36 +62,37 @@ def compose_layer(
     Parameters
     ----------
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        Dims, window and layout, and the data types of src (u8 or s8) and dst. Those of weights and
-        bias do not matter: they become s8 and f32.
+        Dims, window and layout, and the data types of src (u8 or s8) and dst. Data types of
+        weights and bias are ignored: they become s8 and f32.
     wei : array_like of float
-        Weights in the problem's dims; those of groups also as `Conv` takes them.
+        Weights in the problem's dims; with groups, also in the dims that `Conv` takes.
     bias : VecLike, optional
         One value per output channel, in real units.
     src_fq : FakeQuantize
         FakeQuantize of the source, for the whole tensor; at most 256 levels, which fit into src's
         type.
     wei_fq : FakeQuantize, optional
-        FakeQuantize of the weights, for the whole tensor or per output channel. Zero points are
-        taken off the codes, which must have room for that in s8 (for matmul, a range of the whole
-        tensor keeps its own). By default, each channel's largest magnitude.
+        FakeQuantize of the weights, for the whole tensor or per output channel. Codes minus
+        zero points must fit into s8 (a matmul with one range for the tensor keeps its zero
+        point). By default, each channel is
+        quantized by its largest magnitude.
     wei_levels : int
         Number of levels of that default: 255; or 129, codes within ±64, which CPUs without VNNI
         multiply exactly for u8 sources.
     chain : Chain, optional
-        What follows the bias.
+        Steps after the bias.
     dst_fq : FakeQuantize, optional
         FakeQuantize of the result. An integer dst stores its codes, a float one its values. Without
         it, dst stores what the chain gives.
     process : Facts, optional
-        Version and instruction set. None: what is composed must be right for all.
+        Version and instruction set. None: the plan holds for all of them.
     policy, strict
         As in `compose`.
     zero_point : {"auto", "attribute", "bias", "map"}
-        What carries the zero point of src; see `pyonednn_q.compose.zero_point`. Auto is the
-        attribute for whole numbers, unless the guard table says that it is computed wrong here.
+        How the zero point of src is computed; see `pyonednn_q.compose.zero_point`. Auto: by the
+        attribute for whole numbers, unless the guard table says that the attribute is wrong here.
     tolerance : float
-        How far from a whole number, in levels, a zero point may be and still be taken for one.
+        Largest distance, in levels, at which a zero point is rounded to a whole number.
 
     Returns
     -------

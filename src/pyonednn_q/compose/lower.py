@@ -51,9 +51,9 @@ class Lowered:
     Attributes
     ----------
     carriers : tuple of Carrier
-        In order.
+        Carriers in order.
     taken : int
-        How many steps they stand for.
+        Number of steps that they carry.
     reason : str
         Why the next step stays behind; empty when none does.
     choices : tuple of Choice
@@ -77,7 +77,7 @@ def lower(steps: Sequence[Step], facts: PrimitiveFacts, policy: Policy | None = 
     Parameters
     ----------
     steps : sequence of Step
-        What follows scale and bias.
+        Steps after scale and bias.
     facts : PrimitiveFacts
         Facts of the primitive that carries the post-ops.
     policy : {"bitwise", "real", "fast"}, optional

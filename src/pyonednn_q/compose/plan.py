@@ -55,11 +55,11 @@ class Plan:
     operands : tuple of (str, str)
         Operands that come with each call: run-time name and name of the leaf in the chain.
     wei_factor : Vec
-        What the weights are multiplied by before they are packed: -1, 0 or 1 for integers.
+        Factor of the weights before packing: -1, 0 or 1 for integers.
     bias : Vec or None
         The bias to give to the primitive.
     bias_later : Affine or None
-        How to compute it from the values that come later.
+        Formula of the bias from values that come later.
     bias_dtype : str
         f32, or s32 in the exact form.
     leftovers : Chain
@@ -233,7 +233,7 @@ class Plan:
         Parameters
         ----------
         wei : ndarray
-            In logical dims, as the problem has them.
+            Weights in the problem's logical dims.
 
         Raises
         ------

@@ -57,9 +57,9 @@ class SrcZeroPoint:
     value : float
         The code of real 0.
     by : {"nothing", "attribute", "bias", "map"}
-        What carries it.
+        Carrier of the zero point.
     shift : Vec
-        What the bias takes of it, in units of the accumulator.
+        Part that the bias carries, in units of the accumulator.
     lost : float
         What none takes: less than the tolerance, and 0 where the bias can take it.
     """
@@ -93,7 +93,7 @@ def carry_zero_point(
     Parameters
     ----------
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        With the integer type of the source.
+        Problem, with the integer type of the source.
     wei : ndarray
         What the source is multiplied with: codes of weights, less their own zero point.
     value : float
@@ -148,7 +148,7 @@ def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np
     plan : Plan
         Plan of the primitive; its scale is that of the map.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        What runs.
+        Problem that runs.
     wei : ndarray
         What the source is multiplied with: codes of weights, less their own zero point.
 

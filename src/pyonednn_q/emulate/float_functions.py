@@ -90,7 +90,7 @@ def power(
     src_q, dst_q : QParams
         Scale, zero point and data type of src and of the result: per tensor, u8 or s8.
     dialect : str
-        Whose arithmetic: tflite, onnxruntime, caffe2, tpu_mlir or onednn.
+        Dialect of the arithmetic: tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 
     Raises
     ------

@@ -37,7 +37,7 @@ class Description:
     Attributes
     ----------
     title : str
-        What the user calls it.
+        Title by the user.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Shapes and data types.
     facts : PrimitiveFacts
@@ -45,7 +45,7 @@ class Description:
     chain : Chain
         The steps that follow the accumulator, the FakeQuantize of dst included.
     reading : Chain
-        What turns an element of dst into a real value; empty where it is one.
+        Chain from an element of dst to a real value; empty if it is one.
     policy, scales, exact_rounding
         As `compose` takes them.
     """

@@ -23,7 +23,7 @@ def parse(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the text says
     text : str
         The text.
     name : str
-        What to call it in a complaint.
+        Name in error messages.
 
     Raises
     ------

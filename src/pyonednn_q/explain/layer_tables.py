@@ -75,7 +75,7 @@ class Tables:
         return table.choice("dtype", allowed, "s8" if tensor == "wei" else "u8")
 
     def end(self) -> None:
-        """Refuse the keys that nobody asked for."""
+        """Refuse unknown keys."""
         for table in (self.src, self.wei, self.dst, self.top):
             table.end()
 

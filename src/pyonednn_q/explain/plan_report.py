@@ -1,4 +1,4 @@
-"""Report: a description and its plan, told as text, as JSON or as a page of HTML."""
+"""Report: a description and its plan, as text, JSON or an HTML page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Report:
     description : Description
         The layer as it was described.
     plan : Plan
-        How the composer computes it.
+        Plan by the composer.
     naive : Plan or None
         The same chain lowered step by step; None where that is no alternative: rounded as ONNX
         does, the form is fixed.
@@ -63,7 +63,7 @@ class Report:
         return "\n\n".join(part for part in parts if part)
 
     def json(self) -> str:
-        """Return everything as JSON; `Plan.from_json` reads what stands under plan."""
+        """Return everything as JSON; `Plan.from_json` reads the value of ``plan``."""
         process = self.description.facts.process
         where = None if process is None else {"version": process.version, "isa": process.isa.text()}
         content: dict[str, Any] = {

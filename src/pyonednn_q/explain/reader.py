@@ -27,9 +27,9 @@ class DescriptionTable:
     Parameters
     ----------
     value : object
-        What stands there; refused unless it is a table.
+        Value at the path; refused unless it is a table.
     path : str
-        Where that is, for example ``chain[2]``; empty at the top.
+        Path of the value, for example ``chain[2]``; empty at the top.
     """
 
     def __init__(self, value: object, path: str = "") -> None:
@@ -44,13 +44,13 @@ class DescriptionTable:
         return f"{self.here}.{key}" if self.here else key
 
     def get(self, key: str) -> object:
-        """Return what stands under a key, ``None`` where nothing does."""
+        """Return the value of a key, or ``None``."""
         if key not in self._asked:
             self._asked.append(key)
         return self._values.get(key)
 
     def end(self) -> None:
-        """Refuse the keys that nobody asked for."""
+        """Refuse unknown keys."""
         for key in self._values:
             name = key if isinstance(key, str) else shown(key)
             if name in self._asked:
@@ -60,7 +60,7 @@ class DescriptionTable:
             raise ArgumentError(self.path(name), "an unknown key", hint + ", ".join(self._asked))
 
     def table(self, key: str) -> DescriptionTable:
-        """Return the table under a key; an empty one where nothing stands."""
+        """Return the table under a key, or an empty one."""
         value = self.get(key)
         return DescriptionTable({} if value is None else value, self.path(key))
 
@@ -150,7 +150,7 @@ def at(path: str, names: Mapping[str, str] = _NONE) -> Iterator[None]:
     Parameters
     ----------
     path : str
-        Where its arguments come from.
+        Path of its arguments.
     names : mapping
         Keys, by the name of the argument, where the two differ; an empty one is the path itself.
     """

@@ -58,7 +58,7 @@ def read_step(value: object, path: str, channels: int) -> Step | Chain:
     value : object
         A table with the key ``step``, or the name alone where nothing else is to say.
     path : str
-        Where the item stands, for example ``chain[2]``.
+        Path of the item, for example ``chain[2]``.
     channels : int
         Number of output channels, which lists of constants must have.
 

@@ -43,19 +43,19 @@ class FakeQuantize:
     ----------
     input_low, input_high : float or array_like
         Range that is divided into levels: one value, or one for each channel, as (C,) or in the
-        rank of the tensor, (1, C, 1, 1) for an activation and (C, 1, 1, 1) for weights. Any order,
-        in any channel: the value computes the definition. Only what reads levels needs low < high
-        (`has_levels`), and a chain that or a threshold.
+        rank of the tensor, (1, C, 1, 1) for an activation and (C, 1, 1, 1) for weights. Low may be
+        above high. Functions that need levels need low < high (`has_levels`); `chain` needs
+        that, or a threshold.
     output_low, output_high : float or array_like
-        What the first and the last level become; any order.
+        Values of the first and the last level; low may be above high.
     levels : int
         Number of levels that the range is divided into, 2 to 65536.
 
     Attributes
     ----------
     axis : int or None
-        Where the channels of constants in the tensor's rank lie, counted from the end: -3 for
-        (1, C, 1, 1). None: constants of one dimension, or one value.
+        Dimension of the channels, counted from the end of the tensor: -3 for (1, C, 1, 1). None:
+        constants have one dimension, or are one value.
 
     Raises
     ------
@@ -120,8 +120,8 @@ class FakeQuantize:
         """Build the signed range around zero in which 0 is a level and stays 0.
 
         An odd number of levels lies evenly around its middle: il = -ih. An even number has one
-        more below 0 than above, il = -ih*levels/(levels - 2); taken is the number beside it for
-        which the definition, computed in float64, gives 0 and not the last bit of something.
+        more below 0 than above, il = -ih*levels/(levels - 2); il is then moved to the
+        next number for which the definition, computed in float64, maps 0 to exactly 0.
 
         Without an output range, the output range is the input range.
         """
@@ -146,14 +146,14 @@ class FakeQuantize:
         )
 
     def check_axis(self, argument: str, *axes: int) -> None:
-        """Refuse constants in a tensor's rank whose channels lie elsewhere.
+        """Refuse constants whose channels are in another dimension than the tensor's.
 
         Parameters
         ----------
         argument : str
-            What they came as, for the message.
+            Name of the argument in the error message.
         *axes : int
-            Where they may lie, counted from the end of the tensor.
+            Allowed dimensions, counted from the end of the tensor.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class FakeQuantize:
         Parameters
         ----------
         argument : str
-            What it came as, for the message.
+            Name of the argument in the error message.
 
         Raises
         ------

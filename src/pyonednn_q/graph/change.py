@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 def traced(changes: Iterable[Change]) -> list[str]:
-    """Return lines of text: each pass with what it promises, and what it changed below."""
+    """Return lines of text: each pass with its promise, and below it what the pass changed."""
     lines = []
     for (by, why), group in groupby(changes, key=lambda each: (each.by, each.why)):
         lines.append(f"{by}: {why}")

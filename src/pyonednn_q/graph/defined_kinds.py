@@ -1,4 +1,4 @@
-"""Operator kinds that no room asks for by name: rows of other domains, and of definitions alone."""
+"""Operator kinds that no room names: those of other domains, and those run by definition."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def theirs(
     dims: DimsRule | None = None,
     domain: str = "com.microsoft",
 ) -> Kind:
-    """Return the row of another's operator on codes."""
+    """Return the row of an operator of another domain."""
     return Kind(f"{domain}.{operator}", means=means, form=form, dims=dims, compared=False)
 
 
@@ -67,7 +67,7 @@ _OTHERS = (
 )
 
 _WINDOW = as_told.making(("@output_datatype", "float32"))
-# By opset and rule: what runs by its definition in Python, and nobody asks more of.
+# By opset and rule: operators that only run by their definition in Python.
 _BY_DEFINITION: tuple[tuple[int, DimsRule, str], ...] = (
     (1, place_along_axis.making("int64"), "ArgMax ArgMin"),
     (1, same, "Ceil LRN LpNormalization"),

@@ -118,7 +118,7 @@ class KnownSources:
         raise LookupError(at)
 
     def lengths(self, at: int) -> Numbers:
-        """Return the elements of an input of one dim, which may be lengths that nobody knows."""
+        """Return the elements of a one-dimensional input; they may be unknown lengths."""
         try:
             return self.numbers(at)
         except LookupError:

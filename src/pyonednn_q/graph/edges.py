@@ -1,4 +1,4 @@
-"""The order of nodes is a property of their edges: nodes may stand in any, but in no circle."""
+"""Sorting of nodes by their edges: nodes may come in any order, but must not form a cycle."""
 
 from __future__ import annotations
 

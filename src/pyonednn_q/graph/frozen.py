@@ -31,7 +31,7 @@ def _restored(kind: Callable[..., Any], known: list[Any]) -> Any:  # noqa: ANN40
 
 
 def read_only(value: Any) -> Any:  # noqa: ANN401
-    """Return a value that nobody can write: arrays that can be written are copied."""
+    """Return a read-only value: writable arrays are copied."""
     if isinstance(value, np.ndarray) and value.flags.writeable:
         value = value.copy()
         value.setflags(write=False)

@@ -1,4 +1,4 @@
-"""Kind: what is known of an operator by its name."""
+"""Kind: the properties of an operator kind."""
 
 from __future__ import annotations
 
@@ -34,61 +34,62 @@ class Kind:
     Attributes
     ----------
     name : str
-        ONNX's, with the domain before it unless that is ONNX's own.
+        ONNX's name, with the domain before it unless it is ONNX's own.
     since : int
-        Opset of its domain that has it first.
+        First opset of its domain that has it.
     axis_since : int
-        Opset since which its axis is one dimension; before, all dimensions from there on, or none.
+        First opset in which `axis` is a single dimension; before, it meant all dimensions from
+        there on, or did not exist. 0: no such change.
     ours : str
-        Operator or operation of a network that computes it.
+        Class of this package that computes it: an operator, or an operation of networks.
     means : str
-        Name of the kind that computes the same on real values; empty where that is itself.
+        Name of the kind that computes the same on real values; empty: itself.
     form : str
-        How a node of codes is written as one of `means` between quantizers; integer: where a
+        How a node on codes is rewritten as a `means` node between quantizers; integer: only if a
         dynamic quantizer makes its source.
     layer : str
-        Problem that a layer of constant weights is.
+        Problem of a layer with constant weights; empty: not a layer.
     moves : {"", "always", "nearest"}
-        Whether results are elements of the sources, whatever they mean; nearest: in that mode.
+        Whether results are copies of source elements; nearest: only with mode="nearest".
     shares : bool
-        Whether results and sources should have one scale though values are computed.
+        Whether results and sources should have one scale, although values are computed.
     pool : {"", "max", "mean"}
-        What is made of a window.
+        Function of a window.
     over : {"", "windows", "places", "axes"}
-        What a pool or mean goes over: windows, all places of a channel, axes as told.
+        Extent of a pool or mean: windows, all places of a channel, or the axes of the node.
     reshapes : bool
-        Whether the elements stay in order, in other dims.
+        Whether the result has the same elements in the same order, with other dims.
     elementwise : bool
-        Whether an element of the result is made of those of the sources in its place, and is a
-        number whatever they are.
+        Whether each element of the result depends only on the source elements in the same place,
+        and is finite for all finite sources.
     on_codes : bool
-        Whether it computes codes from codes between quantizers, beside those that move them.
+        Whether it computes codes from codes between quantizers (kinds with `moves` do so anyway).
     chain : str
-        How it joins the chain of a layer: step, activation by `step`; clip, prelu, norm by its
-        constants; add, sub, mul, div with a constant or another tensor.
+        How it joins the chain of a layer. step, activation: by `step`; clip, prelu, norm: by its
+        constants; add, sub, mul, div: with a constant or another tensor.
     step, gate : callable or None
-        Attributes to the step of its function f; of x · f(x).
+        Functions from attributes to the step that computes f(x), and to the step of x · f(x).
     bound : str
-        How far float32 may be from its values: a rule of `models.node_bounds`, or of its
-        functions.
+        Rule of `models.node_bounds` that bounds the float32 error of its results.
     alg : str
-        oneDNN's algorithm of a function whose error was measured.
+        oneDNN's algorithm of a function whose error was measured; empty: none.
     units, slope : float
-        Error of onnxruntime's kernel, in 2^-24 of max(1, |f(x)|), of an exponential in parts of its
-        value, rounded up; the largest |f'(x)|.
+        Error of onnxruntime's kernel, rounded up, in units of 2^-24 · max(1, |f(x)|) (for an
+        exponential 2^-24 · |f(x)|); the largest |f'(x)|.
     emulated : str
-        Operator of `emulate` on codes; empty where none is.
+        Operator of `emulate` on codes; empty: none.
     grows : bool
-        Whether much may come of little.
+        Whether a small input may give a large result; results are then limited in size.
     reads : (int, tuple of str)
-        The opset since which it reads what attributes said before, and their names, in order.
+        First opset in which inputs replace attributes, and the names of these attributes, in
+        order.
     older : (int, str)
-        The opset since which it is written as now, and how a node of an older one becomes that: a
-        rule of `onnx.opset_raising`.
+        First opset of the present form, and the rule of `onnx.opset_raising` that rewrites older
+        nodes.
     dims : DimsRule or None
-        How dims and types of results follow from the sources; None: as the package onnx infers.
+        Rule for dims and types of results; None: inferred by the package onnx.
     compared : bool
-        Whether its definition in Python was compared with onnxruntime's results.
+        Whether its Python definition was compared with onnxruntime.
     """
 
     name: str
@@ -123,51 +124,51 @@ class Kind:
         return self.name
 
     def moves_values(self, attributes: Attributes) -> bool:
-        """Tell whether a node moves or picks values, whatever they are."""
+        """Return whether a node with these attributes only moves or picks values."""
         is_nearest = self.moves == "nearest" and attributes.get("mode", "nearest") == "nearest"
         return self.moves == "always" or is_nearest
 
     @property
     def is_on_codes(self) -> bool:
-        """Whether its sources are worth being codes."""
+        """Whether calibration should quantize its sources."""
         return self.on_codes or bool(self.moves)
 
     @property
     def is_table(self) -> bool:
-        """Whether it is looked up in a table of all codes, where its sources are codes."""
+        """Whether it becomes a table of all codes if its sources are codes."""
         return self.elementwise and not self.is_quantizer
 
     @property
     def is_quantizer(self) -> bool:
-        """Whether it makes codes of reals by constant scales, or reals of codes."""
+        """Whether it converts real values to codes by constant scales, or codes to real values."""
         return self.ours in {"Quantize", "Dequantize"}
 
     @property
     def multiplies(self) -> bool:
-        """Whether it is a layer of floats, or one whose sums of codes others scale."""
+        """Whether it is a float layer, or a layer on codes whose sums are scaled by later nodes."""
         return bool(self.layer) or self.form == "integer"
 
     @property
     def is_activation(self) -> bool:
-        """Whether the codes of a layer wait until it is done."""
+        """Whether the result of a layer is quantized only after it."""
         return self.chain in {"activation", "clip", "prelu", "norm"}
 
     @property
     def is_arithmetic(self) -> bool:
-        """Whether it computes with two tensors."""
+        """Whether it is arithmetic of two tensors."""
         return self.chain in {"add", "sub", "mul", "div"}
 
     @property
     def is_signed(self) -> bool:
-        """Whether results are negative now and then: quantizers take the ReLU behind it."""
+        """Whether results may be negative: a quantizer can replace a ReLU after it."""
         return bool(self.layer) or self.chain in {"add", "sub", "mul", "norm"}
 
     @property
     def is_of_codes(self) -> bool:
-        """Whether its name says that it computes with codes; of operators without a row, too."""
+        """Whether its name says that it computes with codes; also for operators without a row."""
         return any(word in self.name.rpartition(".")[2] for word in _CODES)
 
     @property
     def has_measured_error(self) -> bool:
-        """Whether its bound is what kernels were measured to be off by."""
+        """Whether its bound is a measured error of kernels."""
         return self.bound in {"function", "exponential", "softmax", "layer_norm"}

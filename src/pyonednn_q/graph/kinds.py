@@ -1,7 +1,8 @@
-"""Operator kinds, a row each: all that the rooms above ask of an ONNX operator by its name.
+"""Operator kinds, a row each: every property of an ONNX operator that other rooms use.
 
-A room compares a node's row with a row of here, or asks for a column; no name stands elsewhere. A
-column that says how something is done has a word, and the room that does it a `match` of the words.
+Other rooms compare a node's row with a row of this file, or read a column; they never use the name.
+A column that says how something is done holds a word; the room that does it has a `match` of the
+words.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyonednn_q.graph.kind import Attributes, Kind
 
 
 def kind_of(name: str) -> Kind:
-    """Return the row of a kind, by ONNX's name; one that says nothing where there is none."""
+    """Return the row of a kind, by ONNX's name; a row of defaults if there is none."""
     return KINDS.get(name) or Kind(name, compared=False)
 
 
@@ -28,7 +29,7 @@ def _always(step: Step) -> Callable[[Attributes], Step]:
 
 
 def _told(alg: str, **defaults: float) -> Callable[[Attributes], Step]:
-    """Return what reads alpha, or alpha and beta, with the defaults of ONNX."""
+    """Return a function from attributes to the step, with ONNX's defaults of alpha and beta."""
     return lambda attributes: Eltwise(alg, *(attributes.get(n, v) for n, v in defaults.items()))
 
 
@@ -302,7 +303,7 @@ REDUCE_MIN, REDUCE_L1, REDUCE_L2, REDUCE_SQUARES, REDUCE_PRODUCT, REDUCE_LOG_SUM
     for name in ("Min", "L1", "L2", "SumSquare", "Prod", "LogSum", "LogSumExp")
 )
 
-# What moves elements.
+# Operators that move elements.
 CONCAT = Kind("Concat", ours="Concat", moves="always", dims=moved.concat)
 SPLIT = Kind("Split", ours="Slice", moves="always", reads=(13, ("split",)), dims=moved.parts)
 SLICE = Kind(
@@ -353,7 +354,7 @@ LESS_OR_EQUAL = Kind("LessOrEqual", since=12, ours="Compare", dims=rules.compare
 GREATER_OR_EQUAL = Kind("GreaterOrEqual", since=12, ours="Compare", dims=rules.compared)
 IS_NAN = Kind("IsNaN", since=9, ours="IsNaN", dims=rules.told)
 
-# What a graph is rid of.
+# Operators that reading a graph removes.
 CONSTANT = Kind("Constant", compared=False)
 IF = Kind("If", older=(13, "branches"), compared=False)
 LOOP = Kind("Loop", older=(13, "branches"), compared=False)
@@ -362,7 +363,7 @@ IDENTITY = Kind("Identity", bound="step", dims=rules.unchanged)
 DROPOUT = Kind("Dropout", older=(12, "dropout"), dims=rules.same.making(0, "bool"))
 SHAPE, SIZE = (Kind("Shape", dims=moved.shape), Kind("Size", dims=rules.scalar))
 
-# What runs by its definition, in some cases.
+# Operators that run by their definition, at least in some cases.
 GRU = Kind("GRU", dims=rules.recurrence)
 LSTM = Kind("LSTM", dims=rules.recurrence)
 RNN = Kind("RNN", dims=rules.recurrence)
@@ -373,10 +374,10 @@ ROTARY = Kind("RotaryEmbedding", since=23, dims=rules.same)
 TRILU = Kind("Trilu", since=14, dims=rules.same)
 
 DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "recurrence", rules.recurrence)
-# Ours: no other runtime has one.
+# Our own: no other runtime has one.
 DYNAMIC_GRU = theirs("DynamicQuantizeGRU", "GRU", "recurrence", rules.recurrence, "pyonednn_q")
 DYNAMIC_RECURRENT = (DYNAMIC_LSTM, DYNAMIC_GRU)
-# onnxruntime has it in ONNX's domain, where ONNX has none.
+# onnxruntime writes it in ONNX's domain, which does not have it.
 SIMPLE_NORM = theirs("SimplifiedLayerNormalization", "", "", rules.norm_from_axis)
 SKIP_NORM, SKIP_SIMPLE_NORM = (
     theirs(f"{name}LayerNormalization", "", "", rules.sum_and_norm)

@@ -21,7 +21,7 @@ _END = 1 << 31  # that many write where they mean: to the end
 
 @partial(DimsRule, numbers=kept)
 def reshape(node: KnownSources) -> list[Lengths | None]:
-    """Dims as told: 0 keeps the length in its place (not with allowzero), -1 is what is left."""
+    """Given dims: 0 keeps the length (not with allowzero), -1 is computed (Reshape)."""
     told = node.lengths(1)
     try:
         src = node.dims(0)
@@ -65,7 +65,7 @@ def flatten(node: KnownSources) -> list[Lengths | None]:
 
 @partial(DimsRule, numbers=kept)
 def squeeze(node: KnownSources) -> list[Lengths | None]:
-    """Without the axes told, of length 1; without all such, if none are told."""
+    """Dims without the given axes, or without all of length 1 (Squeeze)."""
     dims, axes = node.dims(0), node.told("axes", 1)
     if axes is None:
         if any(isinstance(each, str) for each in dims):
@@ -79,7 +79,7 @@ def squeeze(node: KnownSources) -> list[Lengths | None]:
 
 @partial(DimsRule, numbers=kept)
 def unsqueeze(node: KnownSources) -> list[Lengths | None]:
-    """With 1 in the places told, which are those of the result."""
+    """Dims with 1 inserted at the given axes of the result (Unsqueeze)."""
     dims, axes = node.dims(0), node.told("axes", 1) or ()
     rank = len(dims) + len(axes)
     new = {place(axis, rank) for axis in axes}
@@ -122,7 +122,7 @@ def _same(lengths: Sequence[Length]) -> Length:
 
 @DimsRule
 def parts(node: KnownSources) -> list[Lengths | None]:
-    """Lengths along an axis as told, or equal; with num_outputs the last may be shorter (Split)."""
+    """Given lengths along an axis, or equal ones; the last may be shorter (Split)."""
     dims = node.dims(0)
     axis = node.axis(len(dims))
     told = node.told("split", 1)
@@ -139,7 +139,7 @@ def parts(node: KnownSources) -> list[Lengths | None]:
 
 @partial(DimsRule, numbers=part_of)
 def part(node: KnownSources) -> list[Lengths | None]:
-    """ceil((end - start) / step) along each axis told, ends clamped to the length (Slice)."""
+    """ceil((end - start) / step) along each given axis, with ends clamped to the length (Slice)."""
     dims = [*node.dims(0)]
     starts, ends = (_or_open(node, name, at) for name, at in (("starts", 1), ("ends", 2)))
     if starts is None and ends is None:
@@ -187,7 +187,7 @@ def like_indices(node: KnownSources) -> list[Lengths | None]:
 
 @DimsRule
 def gather_slices(node: KnownSources) -> list[Lengths | None]:
-    """Indices' dims but for the last, k, then those of data behind batch_dims + k (GatherND)."""
+    """Dims of indices except the last, k, then dims of data after batch_dims + k (GatherND)."""
     dims, (*outer, last) = node.dims(0), node.dims(1)
     behind = node.attributes.get("batch_dims", 0) + last
     if not 0 <= behind <= len(dims):
@@ -197,7 +197,7 @@ def gather_slices(node: KnownSources) -> list[Lengths | None]:
 
 @DimsRule
 def pad(node: KnownSources) -> list[Lengths | None]:
-    """Length + lo + hi, of all dims or of the axes told; a pad may be less than 0."""
+    """Length + lo + hi, for all dims or the given axes; a pad may be negative (Pad)."""
     dims = [*node.dims(0)]
     try:
         pads = node.told("pads", 1) or ()
@@ -219,7 +219,7 @@ def pad(node: KnownSources) -> list[Lengths | None]:
 
 @DimsRule
 def expand(node: KnownSources) -> list[Lengths | None]:
-    """To what the source and the dims told are broadcast (Expand)."""
+    """The broadcast of the source's dims and the given dims (Expand)."""
     return [broadcast_lengths([node.dims(0), node.lengths(1)])]
 
 
@@ -232,7 +232,7 @@ def repeated(node: KnownSources) -> list[Lengths | None]:
 
 @DimsRule
 def resized(node: KnownSources) -> list[Lengths | None]:
-    """floor(length · scale), or sizes as told, of all dims or of axes (Resize).
+    """floor(length · scale), or the given sizes, for all dims or given axes (Resize).
 
     Not known: where float32 and real numbers round to other lengths; with a region of interest.
     With keep_aspect_ratio_policy: round(length · s), s the least or greatest size / length.
@@ -325,7 +325,7 @@ def numbers_between(node: KnownSources) -> list[Lengths | None]:
 
 @DimsRule
 def one_hot(node: KnownSources) -> list[Lengths | None]:
-    """The dims of indices with the depth in the place of an axis, the last unless told."""
+    """Dims of indices with the depth inserted at an axis, by default the last (OneHot)."""
     dims = node.dims(0)
     axis = node.axis(len(dims) + 1, -1)
     try:
@@ -381,7 +381,7 @@ def folded_blocks(node: KnownSources) -> list[Lengths | None]:
 
 @DimsRule
 def cropped(node: KnownSources) -> list[Lengths | None]:
-    """Lengths as told, of all dims or of axes (CenterCropPad)."""
+    """Given lengths, for all dims or given axes (CenterCropPad)."""
     dims = [*node.dims(0)]
     lengths = node.lengths(1)
     axes = node.attributes.get("axes") or range(len(dims))

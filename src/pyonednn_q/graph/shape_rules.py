@@ -247,7 +247,7 @@ def block_product(node: KnownSources) -> list[Lengths | None]:
 
 @DimsRule
 def einstein_sum(node: KnownSources) -> list[Lengths | None]:
-    """The lengths of the equation's letters behind ->; without it, of those that stand once.
+    """Lengths of the equation's letters after ->; without ->, of the letters that occur once.
 
     https://onnx.ai/onnx/operators/onnx__Einsum.html; an ellipsis is not looked at.
     """
@@ -346,7 +346,7 @@ def attention_of_groups(node: KnownSources) -> list[Lengths | None]:
 
 
 def _tokens_held(node: KnownSources) -> Length:
-    """Return how many tokens a cache has room for behind the node, if that is known."""
+    """Return the capacity in tokens of the cache after the node, if it is known."""
     before = node.dims(3)[2] if node.has(3) else 0
     try:
         (total,) = node.numbers(6)

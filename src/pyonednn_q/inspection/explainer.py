@@ -40,34 +40,36 @@ _OF_A_STEP = 2.0**-10  # how far real values may be from dst's grid, and still b
 def explain_difference(
     operator: Operator, src: object, theirs: object, *, residual: object = None, **operands: object
 ) -> Explanation:
-    """Say which arithmetic gives somebody else's codes, and how they differ from ours.
+    """Find the arithmetic that gives another runtime's codes, and count how they differ from ours.
 
-    The sums are computed exactly, from weights and source. Then every arithmetic that has a name
-    makes codes of them: the dialects of `requantize` (ONNX Runtime, TFLite, Caffe2, TPU-MLIR, TOSA,
-    oneDNN's forms, ...), graphs of float operators, plain roundings. If none gives all of theirs,
-    they are tried again with one thing supposed otherwise: sums that saturate without VNNI, padding
-    that holds code 0, another zero point, no bias, a ReLU more or less.
+    The sums are computed exactly, from weights and source. Then every known arithmetic
+    converts the sums to codes: the dialects of `requantize` (ONNX Runtime, TFLite, Caffe2,
+    TPU-MLIR, TOSA, oneDNN's forms, ...), graphs of float operators, plain roundings. If none gives
+    all of the other codes, each is tried again under one other assumption: sums saturate without
+    VNNI, padding is code 0, the zero point differs, there is no bias, there is one ReLU more or
+    less.
 
-    Where weights are in groups, results are floats. Tried are codes of the source by the range of a
-    row or a group, onnxruntime's MatMulNBits at its accuracy levels, and the real product.
+    Layers with weights in groups have float results. The candidates are then codes of the source
+    with one range for each row or group, onnxruntime's MatMulNBits at its accuracy levels, and the
+    real product.
 
     Parameters
     ----------
     operator : Conv, Deconv, InnerProduct or MatMul
-        The operator that both are said to compute, made with `src_q` and `wei_q`, with an integer
-        result; or one with weights in groups.
+        Operator that both runtimes compute, made with `src_q` and `wei_q`, with an integer result;
+        or one with weights in groups.
     src : array
-        The source as `operator` takes it: codes of `src_q`'s data type, or float32 values.
+        Source of the call: codes of `src_q`'s data type, or float32 values.
     theirs : array of int, or of float
-        Somebody else's result, in the dims of dst: codes, or real values if all are multiples of
-        dst's scale from its zero point.
+        Result of the other runtime, in the dims of dst: codes, or real values if all are multiples
+        of dst's scale from its zero point.
     residual, **operands
-        Arrays that a call of `operator` takes besides the source, as it takes them.
+        Further arrays that a call of `operator` takes.
 
     Returns
     -------
     Explanation
-        ``print`` it. Of weights in groups a `GroupDifference`.
+        ``print`` shows it. A `GroupDifference` if weights are in groups.
 
     Raises
     ------
@@ -76,7 +78,8 @@ def explain_difference(
 
     Examples
     --------
-    M is 1/4, and every other sum a tie. Somebody rounds halves away from zero, oneDNN to even:
+    M is 1/4, and every other sum a tie. The other runtime rounds halves away from zero, oneDNN to
+    even:
 
     >>> import numpy as np
     >>> from pyonednn_q.ops.dense import MatMul

@@ -39,21 +39,21 @@ def inspect(
     *,
     verbose: bool = True,
 ) -> Inspection:
-    """Return what runs, in which layouts, with which copies around it, and what was passed over.
+    """Return the kernel that runs, its layouts, the copies around it, and kernels passed over.
 
-    Takes a few tenths of a second, or without `verbose` a few milliseconds: copies are timed, and
-    the library's log is asked in a process of its own.
+    It takes a few tenths of a second, because copies are timed and a child process reads the
+    library's log; without `verbose`, a few milliseconds.
 
     Parameters
     ----------
     prepared : Conv, Deconv, InnerProduct, MatMul, Planned, PreparedLayer or Prepared
-        The operator, or the primitive that was prepared, to look at.
+        Operator or prepared primitive to inspect.
     src_dims : tuple of int, optional
-        Dims of the source, where `prepared` is an operator: if no primitive is ready for them, one
-        is made. May be left out where one primitive is ready.
+        Dims of the source of an operator; a primitive is made for them if there is none. Optional
+        if the operator has exactly one primitive.
     verbose : bool
-        Start that process. Otherwise, its line, oneDNN's tags of layouts and what the library
-        itself refused are left out.
+        Start the child process. Without it, the library's log line, oneDNN's layout tags and the
+        library's refusals are missing.
 
     Returns
     -------

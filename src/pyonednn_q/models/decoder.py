@@ -33,34 +33,34 @@ _MOST = 128  # tokens of one program
 
 
 class Decoder:
-    """A decoder of ONNX with a cache of keys and values, which a call adds its tokens to.
+    """An ONNX decoder with a cache of keys and values; each call appends its tokens to the cache.
 
     Parameters
     ----------
     model : path, bytes, ModelProto or Graph
-        A decoder as onnxruntime-genai exports it: GroupQueryAttention with keys and values of
-        before as inputs, and those of all tokens as outputs; products in MatMul or MatMulNBits. Or
-        causal Attention of opset 23 in its place, without a mask, and not of a Graph.
+        Decoder as onnxruntime-genai exports it: GroupQueryAttention with past keys and values as
+        inputs and present ones as outputs; products are MatMul or MatMulNBits. Instead of
+        GroupQueryAttention, causal Attention of opset 23 without a mask, except in a Graph.
     capacity : int
-        The most tokens of a sequence; it becomes a multiple of 16.
+        Largest number of tokens of a sequence; rounded up to a multiple of 16.
     batch : int
-        How many sequences run together, each with as many tokens.
+        Number of sequences; all have the same number of tokens.
     cache : {"s8", "f32"}
-        What the cache holds: codes with a scale for each token and head, in little more than a
-        quarter of the memory, or floats. `predict.attention_rows` says what attention on either is,
-        bit for bit.
+        Data type of the cache: codes with one scale for each token and head, in little more than a
+        quarter of the memory, or floats. `predict.attention_rows` computes attention on both, bit
+        for bit.
     **options : optional
         Options of `onnx.fuse`: ``blocks="s8"``.
 
     Attributes
     ----------
     cache : KeyValueCache
-        The one that calls add tokens to; another of the same shape may take its place.
+        Cache that calls append to; it may be replaced by another one of the same shape.
 
     Raises
     ------
     ArgumentError, UnsupportedError
-        What is no such decoder, by the name of the node.
+        The model is no such decoder; names the node.
 
     Notes
     -----
@@ -125,14 +125,14 @@ class Decoder:
         return results[0] if len(results) == 1 else np.concatenate(results, 1)
 
     def generate(self, prompt: Any, count: int) -> Iterator[Array]:  # noqa: ANN401
-        """Yield tokens (batch,) of int64, each the likeliest behind those before.
+        """Yield the likeliest next tokens, (batch,) of int64, one after another.
 
         Parameters
         ----------
         prompt : (batch, tokens) array_like of int64
-            What comes first, behind what the cache holds.
+            Tokens that follow those in the cache.
         count : int
-            How many tokens.
+            Number of tokens to generate.
         """
         tokens = as_array("prompt", prompt)
         for _ in range(whole("count", count, lo=0)):
@@ -145,7 +145,7 @@ class Decoder:
         self.cache.truncate(0)
 
     def model(self, count: int) -> Model:
-        """Return what runs calls of so many tokens, made once.
+        """Return the model that runs calls of `count` tokens; it is made once.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class Decoder:
         return self._models[count]
 
     def report(self) -> str:
-        """Return a table, a line for each node of a step of one token: how it runs, and why so."""
+        """Return a table of the nodes of a step of one token: how each runs, and why."""
         return self.model(1).report()
 
     def _step(self, ids: Array) -> Array:

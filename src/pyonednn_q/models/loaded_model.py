@@ -51,16 +51,16 @@ def load(
     model : path, bytes, ModelProto, Graph or Calibration
         An ONNX model, of floats or quantized; or what `calibrate` made of one.
     dims : mapping, optional
-        Lengths that the model leaves open, as of `onnx.load`. Those that stay open are bound by
-        each call, and compiled for on demand. Not of a Graph or Calibration, which was read.
+        Lengths that the model leaves open, as in `onnx.load`. Each call sets the remaining open
+        lengths; the model is compiled for them on demand. Not for a Graph or Calibration.
     exact_rounding, keep_rounding, saturation, blocks : optional
-        Options of `onnx.fuse`. None: as the model's file says, if we wrote it, or a Calibration has
-        it; else as `fuse` has it. Layers in floats run as primitives of float32.
+        Options of `onnx.fuse`. None: as stored in the Calibration or in a file that this package
+        wrote; else the defaults of `fuse`. Float layers run as float32 primitives.
 
     Raises
     ------
     ArgumentError, UnsupportedError, LibraryError
-        As `onnx.load`, `onnx.fuse` and `onnx.Model` do.
+        As `onnx.load`, `onnx.fuse` and `onnx.Model` raise them.
 
     Examples
     --------

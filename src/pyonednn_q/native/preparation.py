@@ -50,7 +50,7 @@ def prepare(
     arrays: Mapping[str, TensorSpec] | None = None,
     apart: bool = False,
 ) -> Prepared:
-    """Choose an implementation, pack the constants, and return a primitive ready to run.
+    """Choose an implementation, pack the constants, and return a primitive that is ready to run.
 
     Parameters
     ----------
@@ -59,20 +59,20 @@ def prepare(
     attr : Attr, optional
         Scales, zero points and post-ops (structure only; their values go into `values`).
     wei : ndarray or Packed, optional
-        Weights in logical dims (those of groups also as `Conv` takes them), packed once into the
-        implementation's layout; `Packed` shares them with other primitives. Left out, they become
-        an argument of each call (a matmul of two activations).
+        Weights in logical dims (with groups, also in the dims that `Conv` takes), packed once into
+        the implementation's layout; `Packed` shares them with other primitives. Without weights,
+        they are an argument of each call (a matmul of two activations).
     bias : ndarray, optional
-        Bias of the problem's bias dims, or one-dimensional of that many values; in real units.
+        Bias in real units, in the problem's bias dims or one-dimensional.
     values : mapping, optional
         Values under the names `attr` gives them: ``"wei_scale"``, ``"dst_scale"``,
         ``"src_zero_point"``, ``"post_op_0"``, ... Binary operands left out become arguments of each
         call.
     later : collection of str
-        Scales and zero points that become arguments of each call, too: float32 or int32 arrays,
-        which are passed on without a look at their values.
+        Names of scales and zero points that become arguments of each call, too: float32 or int32
+        arrays, whose values are not checked.
     allow_reference : bool
-        Accept a reference loop where nothing faster takes the problem.
+        Accept a reference loop if no faster implementation takes the problem.
     saturation : {"refuse", "allow"}
         What to do with weights whose products can overflow 16 bits on a CPU without VNNI, or whose
         sums can leave 32 bits on any.
@@ -81,14 +81,14 @@ def prepare(
         its result with exact sums, and pass over an implementation that is wrong. True: compare
         all of several results with a float64 model. False: nothing.
     implementation : str, optional
-        The library's name of the one to take, instead of the first that may be trusted.
+        oneDNN's name of the implementation to use, instead of the first one that may be trusted.
     arrays : mapping of str to TensorSpec, optional
-        How ``"src"`` and ``"dst"`` of calls lie where the implementation takes them otherwise: in
-        another layout, then the library copies them in each call; a source shorter in some
-        dimension, then zeros follow it; in other dims over the same bytes, then nothing is copied.
+        Specs of ``"src"`` and ``"dst"`` of calls, if they differ from those of the implementation:
+        another layout (the library then copies in each call), a source that is shorter in a
+        dimension (zeros are appended), or other dims over the same bytes (nothing is copied).
     apart : bool
-        Run the first primitive of a kernel that no hunt has covered here in a process of its own
-        before: one that crashes is passed over. So it is with ``self_check=True``.
+        Run the first primitive of a kernel that no hunt has covered here in a child process first;
+        an implementation that crashes is passed over. ``self_check=True`` does this, too.
 
     Returns
     -------
@@ -99,12 +99,12 @@ def prepare(
     ArgumentError, DTypeError, ShapeError
         A bad argument, by name.
     UnsupportedError
-        No implementation takes it; with the library's reasons. `ReferenceKernelError`,
-        `KnownWrongError` and `SaturationError` say which promise stood against it.
+        No implementation takes the problem; has the library's reasons. `ReferenceKernelError`,
+        `KnownWrongError` or `SaturationError` if only such implementations take it.
     OutOfMemoryError
-        There is no memory for it: a `MemoryError`, too.
+        There is not enough memory; this is also a `MemoryError`.
     SelfCheckError
-        The primitive computes something else than was asked.
+        The primitive computes something else than the arguments mean.
     """
     attr = attr if attr is not None else Attr()
     instance("problem", problem, Operation)

@@ -1,7 +1,7 @@
 """network: operators that feed each other, compiled to one program over one block of memory.
 
-Tensors between operators stay quantized, and lie channels last; no Python runs between
-primitives. `pyonednn_q.calibrate` makes one of float operators.
+Tensors between operators stay quantized and channels-last; no Python runs between primitives.
+`pyonednn_q.calibrate` makes an INT8 network from float operators.
 """
 
 from __future__ import annotations

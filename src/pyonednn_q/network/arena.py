@@ -1,4 +1,4 @@
-"""Where tensors lie in one block of memory: those that live at the same time lie apart."""
+"""Offsets of tensors in one block of memory; tensors that live at the same time do not overlap."""
 
 from __future__ import annotations
 

@@ -32,18 +32,18 @@ _MOST_BYTES = 2**46  # of a process, and more than anybody has
 
 @dataclass(frozen=True, slots=True)
 class CacheShape:
-    """How much a cache of keys and values holds, and how.
+    """Dims and data type of a cache of keys and values.
 
     Parameters
     ----------
     layers, batch, groups : int
-        Attentions of a model, sequences, and heads of keys and values.
+        Numbers of attention layers, of sequences, and of heads of keys and values.
     depth, width : int
-        Elements of a key and of a value.
+        Numbers of elements of a key and of a value.
     capacity : int
-        The most tokens of a sequence; it becomes a multiple of 16.
+        Largest number of tokens of a sequence; rounded up to a multiple of 16.
     dtype : {"s8", "f32"}
-        s8: codes with a scale a token and head, by its own range; f32: as they are.
+        Data type of keys and values: s8, one scale for each token and head; or f32.
     """
 
     layers: int
@@ -71,25 +71,25 @@ class CacheShape:
 
 
 class KeyValueCache:
-    """Keys and values of the tokens so far, of all layers, as codes or floats; it grows in place.
+    """Keys and values of all tokens so far and all layers, as codes or floats; it grows in place.
 
     Parameters
     ----------
     shape : CacheShape
-        How much it holds.
+        Dims and data type of the cache.
 
     Raises
     ------
     ShapeError
-        More than there is memory.
+        The cache does not fit into memory.
 
     Attributes
     ----------
     shape : CacheShape
         As given.
     memory : (nbytes,) ndarray of uint8
-        What programs take as an input, and write to. A program adds tokens behind `length`, and
-        leaves `length` as it is; who runs it adds to that when all layers have run.
+        Memory that programs take as an input and write to. A program writes tokens after `length`
+        and does not change `length`; the caller increases it (`append`) when all layers have run.
     """
 
     def __init__(self, shape: CacheShape) -> None:
@@ -106,30 +106,30 @@ class KeyValueCache:
 
     @property
     def length(self) -> int:
-        """How many tokens it holds."""
+        """Number of tokens in the cache."""
         return int(self._length[0])
 
     def check_room(self, tokens: int) -> None:
-        """Raise ShapeError where so many more tokens do not fit."""
+        """Raise ShapeError if this number of further tokens does not fit."""
         if self.length + tokens > self.shape.capacity:
             got = f"{tokens} behind the {self.length} that the cache holds"
             wanted = f"at most {self.shape.capacity} together, its capacity"
             raise ShapeError("tokens", got, f"{wanted}: truncate it, or make a larger one")
 
     def append(self, tokens: int) -> None:
-        """Keep so many tokens that a program wrote behind the others.
+        """Add this number of tokens, which a program has written, to `length`.
 
         Raises
         ------
         ShapeError
-            More than it has room for.
+            The tokens do not fit.
         """
         more = whole("tokens", tokens, lo=0)
         self.check_room(more)
         self._length[0] += more
 
     def truncate(self, length: int) -> None:
-        """Forget the tokens from a place on: those before stay as they are."""
+        """Keep the first tokens, up to a length, and forget the others."""
         self._length[0] = whole("length", length, lo=0, hi=self.length)
 
     def __repr__(self) -> str:
@@ -139,25 +139,26 @@ class KeyValueCache:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CachedAttention:
-    """Attention of new tokens, which it adds to a cache, on all tokens up to each.
+    """Causal attention of new tokens, whose keys and values are added to a cache.
 
     Its sources are queries, keys and values of float32: (batch, tokens, heads · elements) each, or
     side by side along the last dim of one tensor, or (batch, heads, tokens, elements); then the
-    cache's memory. Its result has the dims of the queries, of elements of values.
-    `predict.attention_rows` says every bit of it.
+    cache's memory. The result has the dims of the queries, with
+    the elements of values. `predict.attention_rows` computes the same bits.
 
     Parameters
     ----------
     cache : CacheShape
-        What the cache holds.
+        Dims and data type of the cache.
     layer : int
-        Which of its layers.
+        Index of the layer in the cache.
     heads : int
-        Heads of queries, a multiple of the cache's groups, which share keys and values.
+        Number of heads of queries, a multiple of the cache's groups, which share keys and values.
     scale : float
         Factor of scores; 0: 1 / sqrt(depth).
     angles : RotaryAngles, optional
-        By which queries and keys are turned first, from place `length` of the cache on.
+        Angles of a rotary embedding of queries and keys; the first token has the position `length`
+        of the cache.
     is_packed : bool
         Whether queries, keys and values are one tensor.
     """

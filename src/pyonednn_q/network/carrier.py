@@ -23,7 +23,7 @@ _PACKED = ("s4", "u4")  # two in a byte there, one in NumPy
 
 
 def is_carried(value: Value) -> bool:
-    """Tell whether oneDNN has no such tensor: one without dims, or of a type that it has not."""
+    """Return whether oneDNN cannot hold the tensor: it has no dims, or another data type."""
     return not value.dims or not _is_known(dtypes.numpy_type(value.dtype))
 
 
@@ -33,7 +33,7 @@ def carrier_of(value: Value) -> TensorSpec:
 
 
 def as_carrier(array: Any) -> Any:  # noqa: ANN401 - what is no array stays as it is
-    """Return an array; its bytes where oneDNN has no such tensor."""
+    """Return an array, or its bytes if oneDNN has no such tensor."""
     if not isinstance(array, np.ndarray) or (array.ndim and _is_known(array.dtype)):
         return array
     dense = np.array(array, order="C", copy=None, ndmin=1)

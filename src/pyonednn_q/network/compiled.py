@@ -27,14 +27,14 @@ _NONE: Mapping[str, Value] = MappingProxyType({})
 
 
 class Compiled:
-    """A network ready for inputs of one shape: safe from many threads, which share its weights.
+    """A network compiled for inputs of one shape; many threads may call it and share its weights.
 
     Attributes
     ----------
     inputs, outputs : dict of str to TensorSpec
-        What a call takes and returns.
+        Specs of the tensors that a call takes and returns.
     steps : tuple of ProgramStep
-        What runs, in order.
+        Steps in the order in which they run.
     tensors : dict of str to TensorSpec
         Specs of all tensors between inputs and outputs, by name.
     """
@@ -93,7 +93,7 @@ class Compiled:
         return results
 
     def as_they_lie(self, *arrays: Array) -> dict[str, Array] | None:
-        """Return results where all arrays lie as `inputs` says, with nothing copied; else None."""
+        """Return results without copies of inputs; None if the layout of an array differs."""
         carriers = tuple(map(as_carrier, arrays)) if self._takes_carriers else arrays
         results = self._program.run(*carriers)
         return None if results is NotImplemented else self._named(results)
@@ -105,34 +105,34 @@ class Compiled:
         return tensors
 
     def times(self, *arrays: Array) -> dict[str, float]:
-        """Run once, and return the microseconds of each node in its place."""
+        """Run once, and return the microseconds of each node inside the network."""
         total: dict[str, float] = {}
         for step, took in zip(self.steps, self.step_seconds(*arrays), strict=True):
             total[step.node] = total.get(step.node, 0.0) + took * 1e6
         return total
 
     def step_seconds(self, *arrays: Array) -> list[float]:
-        """Run once, and return the seconds of each of `steps` in its place."""
+        """Run once, and return the seconds of each of `steps` inside the network."""
         return self._program.run_timed(*self._ready(arrays))
 
     @property
     def arena_bytes(self) -> int:
-        """Bytes of all that lies between nodes, of one call at a time."""
+        """Bytes of the tensors between nodes, for one call at a time."""
         return self._program.arena_bytes
 
     @property
     def scratchpad_bytes(self) -> int:
-        """Bytes that primitives need beside their arguments, of one call at a time."""
+        """Bytes of scratch memory of the primitives, for one call at a time."""
         return self._program.scratchpad_bytes
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes it takes beside weights."""
+        """Approximate number of bytes, without weights."""
         own = (s.runs.nbytes for s in self.steps if isinstance(s.runs, Prepared))
         return self.arena_bytes + self.scratchpad_bytes + sum(own)
 
     def describe(self) -> str:
-        """Return a line for every step: its node, what runs, and where it writes."""
+        """Return one line for each step: its node, what runs, and where it writes."""
         lines = [f"{step.writes}: {_text(step)}" for step in self.steps]
         memory = f"arena {self.arena_bytes} bytes, scratchpad {self.scratchpad_bytes}"
         return "\n".join([*lines, memory])
@@ -148,7 +148,7 @@ class Compiled:
         return [self._laid_out(checked(name, array, spec), name) for (name, spec), array in inputs]
 
     def _laid_out(self, array: Array, name: str) -> Array:
-        """Return an input as the program reads it; what it writes to is refused, not copied."""
+        """Return an input as the program reads it; refuse one that it writes to and has to copy."""
         laid_out = in_layout(array, self.inputs[name])
         if laid_out is not array and name in self._grown:
             raise LayoutError(name, f"strides {array.strides}", "no gaps: calls write to it")
@@ -162,7 +162,7 @@ class Compiled:
 
 
 def _output(at: Lowering, name: str, taken: set[str]) -> tuple[str, TensorSpec]:
-    """Return the tensor in whose memory an output lies, an array of its own, and how it lies."""
+    """Return the tensor that holds an output, a new array for it, and its layout."""
     root, offset = at.home(name)
     is_whole = offset == 0 and at.specs[root].nbytes == at.specs[name].nbytes
     spec = at.specs[name]
@@ -188,7 +188,7 @@ def _lifetimes(at: Lowering) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _placed(at: Lowering, arrays: dict[str, int]) -> tuple[dict[str, Place], int, frozenset[str]]:
-    """Return where every tensor begins, the arena's bytes, and results that lie on a residual."""
+    """Return tensors' offsets, the arena's bytes, and results in the memory of residuals."""
     first, last = _lifetimes(at)
     merged: dict[str, str] = {}
     for index, step in enumerate(at.steps):

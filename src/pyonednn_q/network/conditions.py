@@ -1,4 +1,4 @@
-"""What nodes ask of numbers, and make of what they are told: comparisons, numbers of other types.
+"""Comparisons of numbers, and conversion of numbers to other types.
 
 Types that oneDNN has no tensors of lie as bytes, as `selections` says.
 """
@@ -37,15 +37,15 @@ _ALGS = ("equal", "less", "less_or_equal")
 
 @dataclass(frozen=True, slots=True)
 class NumberCast:
-    """The same numbers in another type: of floats the whole part, of bools 1 and 0.
+    """Numbers in another data type: floats are truncated to integers; bools become 1 and 0.
 
-    As bools: whether they are not 0. Floats that an integer cannot hold, and NaN, become the least
-    one, as processors have it.
+    A number becomes the bool "not 0". Floats outside the range of an integer type, and NaN, become
+    its lowest value, as on x86.
 
     Parameters
     ----------
     src, dst : {"bool", "uint8", "int8", "int32", "int64", "float32"}
-        Types of the source and the result.
+        Data types of the source and the result.
     """
 
     src: str
@@ -69,18 +69,18 @@ class NumberCast:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Compare:
-    """Where a comparison of numbers holds, broadcast as NumPy's are: bytes of 1 and 0.
+    """Comparison of two tensors of numbers, broadcast as in NumPy; results are bytes, 1 or 0.
 
     Parameters
     ----------
     alg : {"equal", "less", "less_or_equal"}
-        What is asked of the first and the second; of NaN nothing holds.
+        Comparison of first and second; false if one of them is NaN.
     dtype : {"int32", "int64", "float32"}
-        Type of the numbers.
+        Data type of the numbers.
     constant : ndarray, optional
-        The second of both, of that type, where only one is a tensor.
+        Second operand, in that data type; then the operation reads one tensor.
     is_first : bool
-        Whether the constant is the first of both.
+        Whether the constant is the first operand instead.
     """
 
     alg: str

@@ -27,16 +27,16 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FloatArithmetic:
-    """alg(first, second) of float32 values, each rounded once, broadcast as NumPy's are.
+    """alg(first, second) of float32 values, broadcast as in NumPy; each result is rounded once.
 
     Parameters
     ----------
     alg : {"add", "sub", "mul", "div", "max", "min"}
-        What is done; of NaN a maximum or minimum is NaN.
+        Operation; a maximum or minimum with NaN is NaN.
     constant : ndarray of float32, optional
-        The second of both, where only one is a tensor.
+        Second operand; then the operation reads one tensor.
     is_first : bool
-        Whether the constant is the first of both.
+        Whether the constant is the first operand instead.
     """
 
     alg: str
@@ -75,7 +75,7 @@ class Elementwise:
     Parameters
     ----------
     step : Eltwise
-        Which function.
+        Function to apply.
     """
 
     step: Eltwise
@@ -95,17 +95,17 @@ class Elementwise:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Sums, products or maxima of float32 values over dimensions, which have a length of 1 then.
+    """Sums, products or maxima of float32 values over axes, which then have length 1.
 
-    Sums are added up in float64 and rounded once, and so are products, and logarithms of sums; a
-    mean is the rounded sum divided in float32. Of NaN a maximum is NaN.
+    Sums, products and logarithms of sums are computed in float64 and rounded once; a mean is the
+    rounded sum divided in float32. A maximum with NaN is NaN.
 
     Parameters
     ----------
     alg : {"sum", "mean", "max", "prod", "log_sum"}
-        What is made of them.
+        Reduction.
     axes : tuple of int
-        Which dimensions, counted from the end when negative.
+        Dimensions to reduce; counted from the end when negative.
     """
 
     alg: str
@@ -118,7 +118,7 @@ class Reduction:
             raise ArgumentError("axes", "none", "one at least")
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add our pass over memory, behind a copy where the dimensions lie apart."""
+        """Add our pass over memory, after a copy if the dimensions are not contiguous."""
         (name,) = src
         dims = floats_of(at, name).dims
         if not all(-len(dims) <= axis < len(dims) for axis in self.axes):
@@ -148,11 +148,11 @@ class Interpolation:
     Parameters
     ----------
     axis : int
-        Which dimension.
+        Dimension along which values are interpolated.
     index : (results, taps) ndarray of int64
-        Places of the source along it.
+        Indices of the source along the axis, for each result.
     weights : (results, taps) ndarray of float32
-        What the values there are multiplied by.
+        Factors of the source values at these indices.
     """
 
     axis: int
@@ -170,7 +170,7 @@ class Interpolation:
                 raise ShapeError(name, str(array.shape), "(results, taps), of both the same")
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add our pass over memory; images have channels last, which lie side by side then."""
+        """Add our pass over memory; images are channels-last, so that channels are contiguous."""
         (name,) = src
         dims = floats_of(at, name).dims
         if self.axis >= len(dims):
@@ -192,10 +192,10 @@ class Interpolation:
 
 @dataclass(frozen=True, slots=True)
 class FloatMatMul:
-    """The matrix product of float32 tensors (..., M, K) and (..., K, N), stacks as NumPy's are."""
+    """Matrix product of float32 tensors (..., M, K) and (..., K, N), broadcast as in NumPy."""
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add its primitive, behind copies of a stack that is broadcast."""
+        """Add its primitive, after copies of a stack that is broadcast."""
         if len(src) != 2:
             raise ArgumentError("src", f"{len(src)} tensors", "2")
         first, second = (floats_of(at, name).dims for name in src)

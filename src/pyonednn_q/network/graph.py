@@ -69,13 +69,13 @@ class Node:
     dst : str
         Name of its result; no other tensor has it.
     runs : operator, or an operation of this room
-        What it does: a Pool, a Lookup, a Concat, a PythonCall.
+        Operator or operation of this room: a Conv, a Pool, a Lookup, a PythonCall.
     src : str or tuple of str
-        Tensors that it reads, in order; kept as a tuple.
+        Names of the tensors that it reads, in order; kept as a tuple.
     residual : str, optional
-        What a Sum of an operator's chain reads.
+        Name of the tensor that the Sum of an operator's chain adds.
     operands : mapping of str to str
-        Tensors by the names of leaves of an operator's chain.
+        Names of tensors, by the names of the leaves in an operator's chain.
     """
 
     dst: str
@@ -113,26 +113,26 @@ class Node:
 
 
 class Network:
-    """Nodes in an order in which each reads what is there. Safe from many threads at once.
+    """Nodes in an order in which they can run. Many threads may call it at once.
 
     Parameters
     ----------
     inputs : sequence of str
-        Names of what a call brings.
+        Names of the tensors that a call passes.
     nodes : sequence of Node
-        What is computed.
+        Operations, each after those whose results it reads.
     outputs : sequence of str
-        Names of what a call returns.
+        Names of the tensors that a call returns.
     carried : mapping of str to Value, optional
-        Inputs and outputs that oneDNN has no tensors for, which only functions of Python read and
-        write: see `network.carrier`.
+        Inputs and outputs in data types that oneDNN does not have; only Python functions read and
+        write them: see `network.carrier`.
     dims : mapping of str to tuple of int, optional
-        Dims of inputs that nodes were made for: errors about other dims name the input.
+        Dims of inputs that the nodes need; errors about other dims name the input.
 
     Raises
     ------
     ArgumentError
-        A tensor that nothing makes before it is read, or that two make.
+        A tensor is read before a node makes it, or two nodes make it.
 
     Examples
     --------
@@ -184,13 +184,13 @@ class Network:
         Parameters
         ----------
         specs : mapping of str to TensorSpec
-            Spec of every input, with strides. Operators read sources where they lie if they are
-            channels last.
+            Spec of every input, with strides. Operators read channels-last sources without a copy.
 
         Returns
         -------
         Compiled
-            Kept as what operators keep for their shapes is, and returned again for the same inputs.
+            Program; it is cached, within the limits of `ops.limit_shapes`, and returned again for
+            the same inputs.
         """
         key = self._key(specs)
         compiled = self._compiled.get(key)
@@ -201,7 +201,7 @@ class Network:
         return compiled
 
     def check(self, specs: Mapping[str, TensorSpec]) -> None:
-        """Raise what `compile` raises, and keep no program.
+        """Raise the errors of `compile`, and keep no program.
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class Network:
         return self.program_for(tensors)(*tensors.values())
 
     def program_for(self, arrays: Mapping[str, Array]) -> Compiled:
-        """Return the program that reads arrays where they lie, or copies of those with gaps.
+        """Return the program that reads these arrays in place, or copies of arrays with gaps.
 
         Parameters
         ----------

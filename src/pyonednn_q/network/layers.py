@@ -126,7 +126,7 @@ def _lower_by_range(
 def _operands(
     at: Lowering, planned: Planned, reads: Mapping[str, str]
 ) -> dict[str, tuple[str, TensorSpec]] | None:
-    """Return tensors of a chain's leaves, and how they must lie; None for one of other dims."""
+    """Return tensors of a chain's leaves, and their layouts; None for a leaf with other dims."""
     others = {SRC, RESIDUAL} if planned.carries_sum else {SRC}
     named = {leaf: name for leaf, name in reads.items() if leaf not in others}
     dst = planned.dst

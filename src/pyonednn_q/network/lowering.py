@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProgramStep:
-    """What runs, what it reads and what it writes.
+    """One step of a program: what runs, what it reads and what it writes.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Lowering:
         self._name(name, spec, (root, begins + offset))
 
     def home(self, name: str) -> tuple[str, int]:
-        """Return the tensor whose memory it lies in, and the byte where it begins."""
+        """Return the tensor that holds its memory, and the byte offset in it."""
         return self._homes[name]
 
     def in_layout(self, name: str, wanted: TensorSpec) -> str:
@@ -102,7 +102,7 @@ class Lowering:
         return self.copied(name, wanted)
 
     def without_gaps(self, name: str) -> str:
-        """Return a tensor of the same values whose elements lie side by side, in any order."""
+        """Return a tensor with the same values whose elements are contiguous, in any order."""
         spec = self.specs[name]
         if not spec.has_gaps:
             return name
@@ -139,7 +139,7 @@ def _copy(src: Any, dst: Any) -> None:  # noqa: ANN401 - arrays of any type
 
 
 def natural(dims: tuple[int, ...], dtype: str) -> TensorSpec:
-    """Return the layout of a tensor that nothing else asks for: images have channels last."""
+    """Return the default layout of a tensor: channels-last for images."""
     layout = TensorSpec.channels_last if len(dims) > 3 else TensorSpec.dense
     return layout(dims, dtype)
 

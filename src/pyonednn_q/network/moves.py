@@ -32,11 +32,11 @@ class Lookup:
     Parameters
     ----------
     table : (256,) or (256, 256) ndarray of uint8 or int8
-        The code of dst for each byte of the source; ``table[first, second]`` of two, which are
-        broadcast as NumPy's are. A byte of s8 codes is the code modulo 256.
+        Code of dst for each byte of the source; ``table[first, second]`` for two sources, which
+        broadcast as in NumPy. The byte of an s8 code is the code modulo 256.
     adds : (QParams, QParams, QParams), optional
-        For both sources and dst, per tensor, where the table may be that of the sum of their real
-        values: it runs as arithmetic then.
+        QParams of both sources and dst, per tensor, if the table may be the sum of the real
+        values; the sum then runs as arithmetic.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Transpose:
     Parameters
     ----------
     perm : tuple of int
-        The source's dimension for each of dst's.
+        Dimension of the source for each dimension of dst.
     """
 
     perm: tuple[int, ...]
@@ -132,11 +132,11 @@ class Slice:
     Parameters
     ----------
     axis : int
-        Counted from the end when negative.
+        Axis; counted from the end when negative.
     start, length : int
-        The first index, and how many from there on.
+        First index, and number of elements.
     step : int
-        From one to the next.
+        Distance from one element to the next.
     """
 
     axis: int
@@ -183,12 +183,12 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Every element several times along each dimension: the nearest neighbour, enlarged.
+    """Elements repeated along each dimension: a nearest-neighbour enlargement.
 
     Parameters
     ----------
     times : tuple of int
-        One for each dimension.
+        Number of repeats for each dimension.
     """
 
     times: tuple[int, ...]
@@ -199,7 +199,7 @@ class Repeat:
             raise ArgumentError("times", str(self.times), "1 or more")
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add a pass that reads what it has read."""
+        """Add a pass that reads each element several times."""
         (name,) = src
         spec = at.specs[name]
         if len(self.times) != spec.ndim:

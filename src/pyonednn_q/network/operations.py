@@ -36,7 +36,7 @@ class Reshape:
     Parameters
     ----------
     dims : tuple of int
-        One of them may be -1: what is left.
+        Dims of the result; one of them may be -1, which is computed from the others.
     """
 
     dims: tuple[int, ...]
@@ -47,7 +47,7 @@ class Reshape:
             raise ShapeError("dims", str(self.dims), "lengths, at most one of them -1")
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Make a view, after a copy where the elements lie in another order."""
+        """Make a view, after a copy if the elements are in another order."""
         (name,) = src
         spec = at.specs[name]
         known = prod(dim for dim in self.dims if dim != -1)
@@ -60,14 +60,14 @@ class Reshape:
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """Tensors side by side along an axis; codes must have the same scale.
+    """Concatenation of tensors along an axis; codes must have the same scale, or a table.
 
     Parameters
     ----------
     axis : int
         Counted from the end when negative.
     tables : sequence of Lookup or None, optional
-        For each source, which codes its codes become, where their scales differ.
+        Table of codes for each source whose scale differs from the result's.
     """
 
     axis: int = 1
@@ -143,7 +143,7 @@ class Quantize:
         check_params("params", self.params)
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add our pass over memory. Codes of an image of few channels lie channels last."""
+        """Add our pass over memory. Codes of an image with few channels are channels-last."""
         (name,) = src
         spec = at.specs[name]
         if spec.dtype != "f32":
@@ -227,14 +227,14 @@ class Convert:
 
 @dataclass(frozen=True, eq=False)
 class PythonCall:
-    """A function of Python between primitives: what nothing else does.
+    """A Python function between primitives, for what no other operation computes.
 
     Parameters
     ----------
     function : callable
-        ``f(*arrays) -> array``, of views that it must not keep or write.
+        ``f(*arrays) -> array``; the arrays are views that it must not keep or write.
     dst : TensorSpec
-        Spec of the array that it returns, with strides.
+        Spec of the returned array, with strides.
     """
 
     function: Callable[..., Any]

@@ -36,7 +36,7 @@ _GATES = {"lstm": 4, "gru": 3}
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recurrence:
-    """An LSTM or a GRU, behind the product of its source.
+    """An LSTM or a GRU without the product of its source, which comes as an input.
 
     Its sources are sums (steps, batch, directions · gates · hidden) of the source's product and
     all biases but `shift`; then a first state h, and c of an LSTM, (directions, batch, hidden)
@@ -46,17 +46,17 @@ class Recurrence:
     Parameters
     ----------
     alg : {"lstm", "gru"}
-        What it is.
+        Kind of recurrence.
     wei : (directions, gates · hidden, hidden) ndarray of float32, or int8 with `wei_scale`
-        Weights of the states, in ONNX's order of gates: i, o, f, c; or z, r, h.
+        Weights of the states, with gates in ONNX's order: i, o, f, c; or z, r, h.
     directions : tuple of {"forward", "reverse"}
-        One or two.
+        Directions, one or two.
     shift : (directions, hidden) ndarray of float32, optional
-        Bias of the product of a GRU's candidate, where the GRU resets after that product.
+        Bias of the product of a GRU's candidate, if the reset gate is applied after that product.
     states : str
-        Which states come with a call: some letters of "hc". Others are zeros.
+        States that a call passes, as letters of "hc"; others are zeros.
     wei_scale : (directions, gates · hidden) ndarray of float32, optional
-        What a code of `wei` is worth, in each of its rows.
+        Real value of one step of `wei`, for each of its rows.
     """
 
     alg: str
@@ -98,11 +98,11 @@ class Recurrence:
 
     @property
     def hidden(self) -> int:
-        """How many numbers a state has."""
+        """Number of elements of a state."""
         return int(self.wei.shape[2])
 
     def sizes(self, steps: int, batch: int) -> tuple[int, ...]:
-        """Return how many numbers its results are, and each of its last states."""
+        """Return the number of elements of the results, and of each last state."""
         state = len(self.directions) * batch * self.hidden
         return (steps * state, state, state)[: 3 if self.alg == "lstm" else 2]
 

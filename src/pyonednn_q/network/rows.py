@@ -41,9 +41,9 @@ class CodeMatMul:
     Parameters
     ----------
     src_q, wei_q, dst_q : QParams
-        Scales and zero points per tensor, of u8 or s8. The sums of up to 258 products of any codes
-        are exact in float32; longer rows are refused. A CPU without VNNI, which may saturate, has
-        the product of the same whole numbers in float32: the same codes, slower.
+        Scales and zero points per tensor, u8 or s8. Sums of up to 258 products of codes are exact
+        in float32; longer rows are refused. On a CPU without VNNI, kernels may saturate; there the
+        same whole numbers are multiplied in float32, which gives the same codes, slower.
     """
 
     src_q: QParams
@@ -66,7 +66,7 @@ class CodeMatMul:
         return True
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add its primitive, behind a pass that makes its second source s8."""
+        """Add its primitive, after a pass that converts its second source to s8."""
         if len(src) != 2:
             raise ArgumentError("src", f"{len(src)} tensors", "2")
         first, second = (at.specs[name] for name in src)
@@ -161,7 +161,7 @@ class Softmax:
     Parameters
     ----------
     axis : int
-        Counted from the end when negative.
+        Axis; counted from the end when negative.
     """
 
     axis: int = -1
@@ -182,16 +182,16 @@ class Softmax:
 class LayerNorm:
     """(x - mean) / sqrt(variance + epsilon) · gain + shift of float32 values over the last axes.
 
-    Not centered, it is x / sqrt(mean of x² + epsilon) · gain + shift.
+    If not centered, it is x / sqrt(mean of x² + epsilon) · gain + shift.
 
     Parameters
     ----------
     gain, shift : ndarray of float32
-        Factors and summands, shaped like the dims over which mean and variance are taken.
+        Factors and summands; their dims are those over which mean and variance are taken.
     epsilon : float
         Added to the variance, not below 0.
     is_centered : bool
-        Whether the mean is taken off.
+        Whether the mean is subtracted.
     """
 
     gain: Array
@@ -234,9 +234,9 @@ class LayerNorm:
 
 
 def _lies_row_by_row(spec: TensorSpec, axes: int) -> bool:
-    """Tell whether the last axes lie together, in any order, one place of the first after another.
+    """Return whether each row (the last axes, in any order) is contiguous, one row after another.
 
-    Images with channels last do, where a row is all of one.
+    This is so for channels-last images if a row is the whole image.
     """
     assert spec.strides is not None
     size, outer = prod(spec.dims[-axes:]), spec.ndim - axes

@@ -30,16 +30,16 @@ _INDEX = 8  # bytes of int64
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pick:
-    """Elements of a tensor in other places, each as often as it is wanted.
+    """Elements of a tensor picked by constant indices; an element may be picked several times.
 
     Parameters
     ----------
     places : ndarray of int64
-        For each element of dst the place of its source in row-major order; -1: `fill`.
+        Row-major index of the source element for each element of dst; -1: `fill`.
     fill : bytes
-        An element, where places of -1 are.
+        Bytes of one element, for indices of -1.
     in_bytes : bool
-        Whether the tensors are bytes, those of an element along their last dimension.
+        Whether tensors hold bytes, with the bytes of an element along the last dimension.
     """
 
     places: Array
@@ -70,12 +70,12 @@ class Pick:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TableRows:
-    """TableRows of a table by indices of int64, from its end where they are negative.
+    """Rows of a table by int64 indices; negative indices count from the end.
 
     Parameters
     ----------
     table : (rows, columns) ndarray of float32
-        In C order.
+        Table, in C order.
     """
 
     table: Array
@@ -98,12 +98,12 @@ class TableRows:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Where:
-    """The first of two float32 values where a condition holds, else the second.
+    """The first float32 value if a condition is true, else the second.
 
     Parameters
     ----------
     first, second : float or ndarray of float32, optional
-        Where it is no tensor.
+        Constant in place of a tensor.
     """
 
     first: float | Array | None = None
@@ -144,7 +144,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class IsNaN:
-    """Which float32 values are NaN: bytes of 1 and 0."""
+    """Whether float32 values are NaN; results are bytes, 1 or 0."""
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
         """Add our pass over memory."""
@@ -155,7 +155,7 @@ class IsNaN:
 
 
 def _of_bytes(at: Lowering, name: str, item: int) -> tuple[int, ...]:
-    """Return the dims of a tensor that lies as bytes, so many for an element."""
+    """Return the dims of a tensor as bytes, with a number of bytes for each element."""
     spec = at.specs[name]
     if spec.dtype != "u8":
         raise DTypeError("src", spec.dtype, "u8, the bytes of elements")

@@ -1,4 +1,4 @@
-"""sequential: operators and operations one behind the other, as a network."""
+"""sequential: a network of operators and operations in a row."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _CARRIED = ("policy", "layout", "strict", "allow_reference", "self_check", "tune
 
 
 def sequential(*layers: Any) -> Network:  # noqa: ANN401 - operators, operations, steps
-    """Return a network of layers, each of which reads the one before.
+    """Return a network in which each layer reads the result of the one before.
 
     Parameters
     ----------
     *layers : operator, operation of this room, or step
-        A step, as an activation, or a batch norm as an Affine, joins the chain of the float
-        operator before it.
+        Layers in order. A step (an activation, or a batch norm as an Affine) joins the chain of the
+        float operator before it.
 
     Returns
     -------
     Network
-        From ``"x"`` to the last layer. Names are those of classes, counted: ``"conv1"``,
-        ``"pool1"``, ``"conv2"``.
+        Network from ``"x"`` to the last layer. Nodes have the names of their classes, with a
+        number: ``"conv1"``, ``"pool1"``, ``"conv2"``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The largest or the mean of windows, of floats or codes, and of all places."""
+"""Maxima and means of windows or of all places, for floats or codes."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _ALGS = ("max", "avg_include_padding", "avg_exclude_padding")
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The largest, or the mean, of every window; codes stay codes of the same scale, unless told.
+    """Maximum or mean of every window; codes keep their scale unless `src_q` and `dst_q` are given.
 
     Parameters
     ----------
     alg : {"max", "avg_include_padding", "avg_exclude_padding"}
-        What is made of a window.
+        Function of a window.
     kernel : int or sequence of int, optional
         Extent of the window, one per spatial dimension; ``None``: all of the source.
     stride, padding, dilation
         As `Conv` takes them.
     src_q, dst_q : QParams, optional
-        Scales and zero points of source and result, per tensor. A mean over all of the source is
-        that of the exact sum, rounded once; one of windows that of float32 values. They are needed
-        where pads count: a pad is 0, so it has the zero point's code.
+        Scales and zero points of source and result, per tensor. A mean over the whole source
+        is the exact sum, rounded once; a mean over windows is computed in float32. Needed if pads
+        count: a pad is real 0, so its code is the zero point.
     """
 
     alg: str

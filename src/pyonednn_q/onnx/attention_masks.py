@@ -37,7 +37,7 @@ def masked_scores(view: GraphView) -> dict[int, tuple[str, ...]]:
 
 
 def _scores(view: GraphView, node: GraphNode) -> tuple[str, ...] | None:
-    """Return what stands in a Softmax's source before the mask; None where there is none."""
+    """Return the scores before a mask is added; None if a Softmax's source has no mask."""
     maker = view.producer.get(node.inputs[0])
     while maker is not None and maker.row.moves_values(maker.attributes):
         maker = view.producer.get(maker.inputs[0])

@@ -49,22 +49,22 @@ class _Training(NamedTuple):
 
 
 def renormalized(graph: Graph, batches: Iterable[Any], samples: int = DEFAULT_SAMPLES) -> Graph:
-    """Return a float graph whose batch norms have statistics of samples.
+    """Return a float graph whose batch norms have the statistics of samples.
 
     Parameters
     ----------
     graph : Graph
         Graph of floats, as `load` returns it.
     batches : iterable of (mapping of str to array_like, or array_like)
-        Inputs, as `calibrate` takes them, of several samples each: a step for each batch.
+        Inputs, as for `calibrate`, several samples in each; every batch is one step of adaptation.
     samples : int
-        How many to read, by whole batches, at the most; 1 at least.
+        Largest number of samples to read, in whole batches; at least 1.
 
     Returns
     -------
     Graph
-        For `calibrate`. Norms of one value of a channel in a batch, which has no variance, and
-        those whose statistics are computed stay as they are.
+        Graph for `calibrate`. Norms with one value for each channel and batch (they have no
+        variance), and norms whose statistics are not constants, are unchanged.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def _training(plain: Graph, skipped: set[str]) -> _Training:
 
 
 def _is_constant(node: GraphNode, graph: Graph) -> bool:
-    """Tell whether a norm has statistics that are constants, and does not train by itself."""
+    """Return whether a norm has constant statistics and is not in training mode."""
     parts = [graph.constants.get(node.input(at)) for at in (_MEAN, _VAR)]
     trains = node.attributes.get("training_mode", 0) or any(node.outputs[1:])
     return not trains and all(part is not None and part.ndim == 1 for part in parts)
@@ -185,7 +185,7 @@ def _known(plain: Graph, names: Iterable[str]) -> dict[str, tuple[Array, Array]]
 def _moved(
     node: GraphNode, old: tuple[Array, Array], here: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """Return statistics behind one step, in float64."""
+    """Return the statistics after one step, in float64."""
     rest = node.attributes.get("momentum", _MOMENTUM)
     mean, var = (rest * one + (1.0 - rest) * other for one, other in zip(old, here, strict=True))
     return mean, var

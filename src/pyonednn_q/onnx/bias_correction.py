@@ -100,7 +100,7 @@ def with_biases_corrected(
 
 
 def _shift(node: GraphNode, graph: Graph, quantizers: Quantizers) -> Array | None:
-    """Return what is to be added to a layer's bias; None where the mean says nothing of it."""
+    """Return the correction of a layer's bias; None if the mean does not determine it."""
     wei, attributes = graph.constants[node.inputs[1]], node.attributes
     mean = quantizers.means.get(node.name)
     if node.row is kinds.CONV:

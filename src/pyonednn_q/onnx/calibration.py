@@ -1,4 +1,4 @@
-"""An ONNX model of floats, the ranges of its tensors, and which of its layers are INT8."""
+"""Calibration: a float model, the ranges of its tensors, and the choice of INT8 layers."""
 
 from __future__ import annotations
 
@@ -59,23 +59,23 @@ class Calibration:
     Parameters
     ----------
     source : Graph
-        Without quantizers. Lengths of its inputs, and branches, may be open: `inputs` decide where
-        quantizers go.
+        Model without quantizers. Lengths of its inputs, and branches, may be open: `inputs` decide
+        where quantizers go.
     ranges : mapping of str to (lo, hi)
-        Ranges of its real tensors, in their units.
+        Range of each float tensor, in its units.
     inputs, values : mapping of str to ndarray
-        One batch, and what the float model makes of it: every tensor.
+        One batch of inputs, and every tensor that the float model computes from it.
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
-        Names of layers that stay in floats; f32 unless said.
+        Names of layers that stay in floats, with a data type; f32 by default.
     quantizers : Quantizers
-        What tensors become.
+        QParams of the tensors that become codes.
     others : iterable of (mapping of str to ndarray, mapping of str to ndarray)
-        Batches that take other branches, one for each choice of branches, and what is made of them.
+        Batches that take other branches, one for each choice of branches, and their tensors.
 
     Attributes
     ----------
     graph : Graph
-        With quantizers, as `fuse` takes it.
+        Model with quantizers, for `fuse`.
     changes : tuple of Change
         Tensors that become codes, each with the reason.
     source, ranges, quantizers
@@ -83,7 +83,7 @@ class Calibration:
     floats : mapping of str to str
         Data types of the layers that stay in floats.
     layers : tuple of str
-        Names of all layers, in order; then those of LSTMs that may be of codes.
+        Names of all layers, in order; then names of LSTMs that may run on codes.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Calibration:
         return {**self.ranges, **shared_ranges(names, groups, self.ranges)}
 
     def notes(self) -> dict[str, str]:
-        """Return what a configuration does not get, what it leaves in floats, what passes took."""
+        """Return notes: unmet wishes of a configuration, layers left in floats, times."""
         told = {f"config [{at}]": note for at, note in enumerate(self.quantizers.notes(), 1)}
         if self._sensitivity is not None:
             told["sensitivity"] = self._sensitivity.took()
@@ -170,28 +170,28 @@ class Calibration:
         Parameters
         ----------
         file : path
-            Is overwritten.
+            File to write; an existing one is overwritten.
         form : {"qdq", "fake_quantize"}
-            QuantizeLinear and DequantizeLinear; or FakeQuantize of OpenVINO's domain, as the
-            training tool writes unless told otherwise. Layers in floats are float32 in either.
+            QuantizeLinear and DequantizeLinear; or FakeQuantize of OpenVINO's domain, the default
+            of the training tool. Float layers are float32 in both.
         """
         one_of("form", form, ("qdq", "fake_quantize"))
         graph = self.graph if form == "qdq" else fake_quantize_form(self.graph)
         save(graph, file, self.options())
 
     def options(self, *, exact_rounding: bool = False) -> dict[str, Any]:
-        """Return what `fuse` is told, by name, to make of `graph` what `model` does."""
+        """Return the options by which `fuse` makes the calls of `model` from `graph`."""
         flag("exact_rounding", exact_rounding)
         floats = dict(self.floats)
         return {"exact_rounding": exact_rounding, "keep_rounding": False, "floats": floats}
 
     def with_floats(self, floats: Floats) -> Calibration:
-        """Return the same with other layers in floats.
+        """Return the same calibration with other layers in floats.
 
         Parameters
         ----------
         floats : iterable of str, or mapping of str to {"f32", "bf16"}
-            Their names, or patterns of names; f32 unless said.
+            Names of the layers, or patterns of names, with a data type; f32 by default.
         """
         other = Calibration.__new__(Calibration)
         other.__dict__.update(self.__dict__)  # what follows from the batch alone
@@ -203,8 +203,8 @@ class Calibration:
 
         One run for each layer, on the first batch that takes its branch; layers in floats are made
         ready once for all.
-        It is found once for all choices of layers. `seconds` of it, its text, and notes of
-        `summary` say what that took.
+        The result is computed once for all choices of layers. Its `seconds`, its text, and notes of
+        `summary` have the time it took.
         """
         if self._sensitivity is None:
             ready: dict[str, list[Operator]] = {}
@@ -230,33 +230,33 @@ class Calibration:
         dtype: str = "f32",
         tries: int | None = None,
     ) -> Calibration:
-        """Turn back the fewest layers to floats with which a metric is good enough.
+        """Turn back as few layers to floats as a metric needs.
 
-        Layers are tried together, the most sensitive first, as many as it takes; then each that can
-        do without becomes INT8 again (`quantize.group_search`).
+        The most sensitive layers become floats together until the metric is reached; then each of
+        them that the metric does not need in floats becomes INT8 again (`quantize.group_search`).
 
         Parameters
         ----------
         metric : callable
-            From a `Model` to a number that is higher where it is better: a share of right answers.
+            Function from a `Model` to a number, higher for a better model: a share of right
+            answers.
         least : float
-            What it must reach.
+            Value that the metric must reach.
         dtype : {"f32", "bf16"}
             Data type of the layers that are turned back.
         tries : int, optional
-            How often the metric may be asked on the way, from 1 on; then the fewest layers found so
-            far are turned back. None: about twice for each of them, and a few times more.
+            Largest number of calls of `metric`, from 1 on; after that, the smallest set found so
+            far is used. None: about two calls for each float layer, and a few more.
 
         Returns
         -------
         Calibration
-            That reaches it, and with any one of its layers less in floats does not (or was not
-            tried).
+            Reaches `least`; with one float layer less it does not (or that was not tried).
 
         Raises
         ------
         ArgumentError
-            Not even the float model does.
+            Not even the float model reaches `least`.
         """
         function("metric", metric)
         least = real("least", least, wide=True)
@@ -283,17 +283,17 @@ class Calibration:
         return self.with_floats({**self.floats, **dict.fromkeys(names, dtype)})
 
     def summary(self, *, times: bool = False) -> str:
-        """Return a table, a line for each node: how it runs, plan, exactness, SQNR, time.
+        """Return a table of nodes: how each runs, plan, exactness, SQNR, time.
 
-        SQNR, in dB, of the node's result against the float model's, errors of the nodes before it
-        included, on the first batch of the calibration, so of the branches that this one takes.
-        Under the table it says why layers run in floats.
+        SQNR, in dB, compares a node's result with the float model's. It includes errors of earlier
+        nodes, and is taken on the first batch of the calibration and the branches which that batch
+        takes. Below the table are the reasons why layers run in floats.
 
         Parameters
         ----------
         times : bool
-            Measure as well: microseconds of each layer with its chain by itself, and of the same
-            layer in float32.
+            Also measure microseconds of each layer with its chain, and of the same layer in
+            float32.
         """
         flag("times", times)
         ready = Model(

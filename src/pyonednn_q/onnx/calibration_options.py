@@ -1,4 +1,4 @@
-"""What a caller asks of a calibration, and what it decides: the same for each kind of network."""
+"""Options of a calibration, and the decisions that follow from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Decide: TypeAlias = "Callable[[QuantizationConfig | None], Quantizers]"
 
 
 class CalibrationOptions(NamedTuple):
-    """What a caller asks for.
+    """Options of a caller.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ def found_ranges(
     quantizers: Callable[[], Quantizers],
     estimators: Callable[[], Estimator],
 ) -> dict[str, tuple[float, float]]:
-    """Return the ranges of tensors, in one pass over batches; of what is not finite none.
+    """Return the ranges of tensors, in one pass over batches; none for values that are not finite.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def first_batches(batches: Iterable[Any], most: int) -> Iterator[Any]:
 
 
 def scored(metric: Callable[[Any], float], runs: object) -> float:
-    """Return what a metric says of something that runs.
+    """Return the score of a metric for a model.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The table of a calibration: how each node runs, and what it loses and takes."""
+"""The table of a calibration: how each node runs, its error and its time."""
 
 from __future__ import annotations
 

@@ -61,52 +61,53 @@ def calibrate(
     traces: Traces | None = None,
     metric: Callable[[Any], float] | None = None,
 ) -> Calibration:
-    """Find the ranges of a float network's tensors, and make an INT8 network of it.
+    """Find the ranges of the tensors of a float model, and make an INT8 model of it.
 
-    The float network runs compiled; only tensors that become codes are looked at, in one pass.
+    The float model runs compiled, once for each batch; ranges of tensors that become codes are
+    found.
 
     Parameters
     ----------
     model : Graph, Network, or ONNX model
-        Model with float32 layers, without quantizers: what `onnx.load`, `network.sequential` and
-        `torch.load` return, a `Network` of your own, or what `onnx.load` takes: path, bytes or
-        ModelProto.
+        Model with float32 layers and without quantizers: a Graph of `onnx.load` or `torch.load`, a
+        Network, or a path, bytes or ModelProto.
     batches : iterable of (mapping of str to array_like, sequence of array_like, or array_like)
-        As data loaders give them: inputs by name, in the model's order, or the input alone, of a
-        model that has one. NumPy arrays, or tensors on the CPU (DLPack). What else a mapping or
-        sequence holds, as labels, is not looked at. In the model's dims; in any, where it leaves
-        lengths open; those of a model with branches may take several, and layers of branches that
-        none takes stay in floats. Read once; the first of each choice of branches stays, to compare
-        results on.
+        Samples of the inputs, as data loaders give them: by name, in the model's order, or the
+        only input. NumPy arrays, or tensors on the CPU (DLPack). Other items of a mapping or
+        sequence, such as labels, are ignored. Dims are the model's; open lengths may have any
+        value. Batches may take different branches of the model; layers in branches that no batch
+        takes stay in floats. Batches are read once; the first one of each choice of branches is
+        kept, to compare results.
     config : mapping, path of a JSON file, or QuantizationConfig, optional
-        A configuration of the training tool, NNCF (`quantize.read_config`). It decides ranges,
-        modes, widths of weights, shared scales, which layers stay in floats, and from how many
-        samples batch norms of ONNX have their statistics. Its scopes name nodes of ONNX, or results
-        of a Network. `summary` says what it does not get.
+        Configuration of the training tool NNCF (`quantize.read_config`). It decides estimators of
+        ranges, modes, widths of weights, shared scales, which layers stay in floats, and how many
+        samples adapt the statistics of batch norms. Its scopes name nodes of ONNX, or results of a
+        Network. `summary` lists what cannot be done.
     estimators : str or callable
-        A kind of `quantize.ESTIMATORS`, as "mse" or "percentile"; or what makes an `Estimator` of
-        each tensor's range. Min-max unless said. Without `config`.
+        Kind of `quantize.ESTIMATORS`, such as "mse" or "percentile"; or a function that makes an
+        `Estimator` for each tensor. Default: min_max. Not with `config`.
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
-        Names of layers that stay in floats, or patterns of names, as "head*": f32 unless said. What
-        follows them, up to what other layers read as codes, stays with them.
+        Names of layers that stay in floats, or patterns of names such as "head*"; with a data type,
+        or f32. Operators after them stay in floats, too, up to a tensor that another layer reads as
+        codes.
     wei_bits : int, optional
-        Width of the weights, which get a scale for each output channel: 8; or 7, which processors
-        without VNNI multiply exactly. None: what this one does. Without `config`.
+        Bits of a weight: 8, or 7, which processors without VNNI multiply exactly. None: 8 with VNNI
+        on this processor, else 7. Not with `config`.
     bias_correction : bool, optional
-        Take back what rounding of weights adds to a layer's mean result, by its bias: of
-        convolutions, and of products with a bias. None: unless `config` decides.
+        Whether biases of convolutions, and of products with a bias, correct the shift that rounding
+        of weights adds to the mean result. None: true, unless `config` decides.
     passes : str or iterable of str
-        Names of "renormalized", "equalized", "smoothed" and "rounded", done in this order: the
-        first three are `onnx.renormalized` and its like, without options. "rounded" takes each
-        weight's code below or above it, whichever loses less of its layer's results
-        (`quantize.searched_rounding`; 8 · K² bytes a layer, K being how many weights make one
-        result). "renormalized" and "smoothed" keep batches in memory. Beside `config`, too, which
-        renormalizes by itself.
+        Some of "renormalized", "equalized", "smoothed" and "rounded", which run in this order. The
+        first three are `onnx.renormalized`, `onnx.equalized` and `onnx.smoothed`, without options.
+        "rounded" rounds each weight up or down, whichever changes the layer's results less
+        (`quantize.searched_rounding`; 8 · K² bytes for a layer with K weights for each result).
+        "renormalized" and "smoothed" keep batches in memory. Also allowed with `config`, which
+        renormalizes without this option.
     traces : mapping of str to float, or callable, optional
-        Trace of the loss's Hessian in the weights of each layer, or what gives it, of a layer's
-        name, for a configuration with HAWQ.
+        Trace of the Hessian of the loss by each layer's weights, by name of the layer, or a
+        function of the name; for a configuration with HAWQ.
     metric : callable, optional
-        From an INT8 `Model` to a score, for a configuration with AutoQ.
+        Function from an INT8 `Model` to a score, for a configuration with AutoQ.
 
     Returns
     -------
@@ -115,8 +116,8 @@ def calibrate(
     Raises
     ------
     ArgumentError
-        No batches; a model with quantizers, or without layers; a name that is no layer's; what
-        the configuration asks for and nobody gave.
+        No batches; a model with quantizers, or without layers; a name that no layer has; a missing
+        argument that the configuration needs.
 
     Examples
     --------
@@ -194,7 +195,7 @@ def _calibrated(
 def _passed(
     graph: Graph, samples: Iterator[Any], options: CalibrationOptions, keep: int | None
 ) -> tuple[Graph, Iterator[Any], tuple[str, ...]]:
-    """Return a graph behind the passes that are asked for, the samples again, and notes.
+    """Return the graph after the given passes, the samples, and notes.
 
     Parameters
     ----------

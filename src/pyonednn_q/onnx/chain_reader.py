@@ -1,4 +1,4 @@
-"""Nodes behind a layer as the steps of its chain, until something else reads the values.
+"""Nodes after a layer as steps of its chain, up to a value with another reader.
 
 What rounds to codes on the way, as quantizers between a layer and an addition do, is part of the
 chain: rounding and its limits are steps, so every value is what the model says.

@@ -182,7 +182,7 @@ class Bindings:
 
 
 def decided_names(condition: str) -> tuple[str, str]:
-    """Return what a condition is called where it is known to be false, or true."""
+    """Return the name of a condition that is known to be false, or true."""
     return f"{condition}:false", f"{condition}:true"
 
 

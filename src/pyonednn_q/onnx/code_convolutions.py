@@ -116,9 +116,9 @@ def qlinear_conv(
     w_zero_point : scalar or (M,) tensor
         Zero point of w, with its data type.
     y_zero_point : scalar of uint8 or int8
-        Its data type is that of the result; None: x's, and 0.
+        Zero point of the result, in the result's data type; None: 0, in x's.
     B : (M,) tensor of int32, optional
-        In units of x_scale · w_scale.
+        Bias, in units of x_scale · w_scale.
     auto_pad, dilations, group, kernel_shape, pads, strides
         Attributes, as in `conv`.
 

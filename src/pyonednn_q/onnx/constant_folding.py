@@ -1,4 +1,4 @@
-"""Nodes of constants alone, computed once; weights that are moved behind their DequantizeLinear."""
+"""Nodes of constants, computed once; moves of weights placed after their DequantizeLinear."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WHOLE_NUMBERS = ("int32", "int64")
 
 
 def with_constants_computed(graph: Graph) -> Graph:
-    """Compute what is known beforehand: nodes of constants, and of dims that are known.
+    """Compute nodes that depend on constants and known dims only.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def with_constants_computed(graph: Graph) -> Graph:
 
 
 class _Folding(GraphEdit):
-    """The new graph, and what is known of its tensors meanwhile."""
+    """The new graph, and the tensors that are known so far."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
@@ -71,7 +71,7 @@ class _Folding(GraphEdit):
         return True
 
     def _learn(self, node: GraphNode, *, of_constants: bool = False) -> None:
-        """Infer what a node makes, if dims of it follow only from what was computed meanwhile."""
+        """Infer a node's results, if their dims follow only from constants computed so far."""
         outputs = [name for name in node.outputs if name]
         infos = [self._tensors.get(name) for name in outputs]
         if all(info is not None and info.dims is not None for info in infos):
@@ -193,7 +193,7 @@ class _Folding(GraphEdit):
         return None
 
     def _is_small(self, node: GraphNode) -> bool:
-        """Tell whether results are no more than what is read, or little."""
+        """Return whether results are not larger than the sources, or small."""
         self._learn(node, of_constants=True)
         infos = [self._tensors.get(name) for name in node.outputs if name]
         dims = [info.dims for info in infos if info is not None and info.dims is not None]

@@ -48,7 +48,8 @@ def conv(
     B : (M,) tensor, optional
         Bias, with that data type.
     auto_pad : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}
-        NOTSET: `pads`. SAME: so that lengths are ceil(length / stride). VALID: none.
+        How padding is chosen. NOTSET: by `pads`. SAME: so that lengths are ceil(length / stride).
+        VALID: no padding.
     dilations, strides : sequence of int, optional
         One per spatial dimension; 1 by default.
     group : int
@@ -112,15 +113,15 @@ def conv_transpose(
     B : (M,) tensor, optional
         Bias, with that data type.
     auto_pad : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}
-        SAME: so that lengths are length · stride; also says on which side an odd number of places
-        is padded once more.
+        How padding is chosen. SAME: so that lengths are length · stride; UPPER and LOWER name the
+        side that gets the larger half of an odd number.
     dilations, group, kernel_shape, pads, strides
         Attributes, as in `conv`.
     output_padding : sequence of int, optional
         Places that are added at the end of each spatial dimension; 0 by default.
     output_shape : sequence of int, optional
-        The spatial dims of the result, which `pads` then follow from. Where it is larger than what
-        the kernel reaches, B alone, or 0, stands there.
+        Spatial dims of the result; `pads` follow from them. Places that the kernel does not reach
+        hold B, or 0.
 
     Returns
     -------
@@ -165,7 +166,7 @@ def _of_floats(
     bias: Array | None,
     how: Sliding,
 ) -> Array:
-    """Return a convolution of floats, by kernels of their data type, or else of float32."""
+    """Return a float convolution by kernels of its data type, or of float32 if there are none."""
     if not src.size:
         return empty_result(operator, src, wei, how, src.dtype)
     options = dict(how.options)

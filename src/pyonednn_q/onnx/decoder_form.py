@@ -43,7 +43,7 @@ _READ = {"num_heads", "kv_num_heads", "scale", "do_rotary", "rotary_interleaved"
 def decoder_form(
     graph: Graph, *, batch: int, capacity: int, dtype: str
 ) -> tuple[Graph, CacheShape]:
-    """Let the attentions of a decoder share one cache, and return what it holds.
+    """Let the attention nodes of a decoder share one cache, and return the dims of the cache.
 
     Parameters
     ----------

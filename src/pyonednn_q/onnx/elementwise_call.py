@@ -48,7 +48,7 @@ _OF_ONE: Mapping[Kind, Callable[[Array], Array]] = MappingProxyType(
 
 
 def elementwise_call(node: GraphNode) -> Callable[[Values], tuple[Array, ...]] | None:
-    """Return a call of one node; None where it is no such function of float32.
+    """Return a call of one node; None if it is not an elementwise float32 function.
 
     Parameters
     ----------

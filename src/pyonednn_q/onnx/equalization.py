@@ -57,11 +57,11 @@ class _Pair(NamedTuple):
 
 
 def equalized(graph: Graph) -> Graph:
-    """Return a float graph of the same results, whose convolutions are easier to quantize.
+    """Return a float graph with the same results whose convolutions are easier to quantize.
 
-    Pairs of convolutions of any groups, one behind the other, where nothing else reads what is
-    between, and that is sums and products with constants of each channel, batch norms, activations
-    that keep factors above 0, and pools.
+    It changes pairs of convolutions, with any groups, whose tensors in between have no other
+    reader. Between the two may be sums and products with constants for each channel, batch norms,
+    pools, and activations f with f(a·x) = a·f(x) for a > 0.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def equalized(graph: Graph) -> Graph:
     Returns
     -------
     Graph
-        For `calibrate`. Its float32 results are the same bit for bit, but where what is scaled
-        leaves the normal numbers of float32.
+        Graph for `calibrate`. Its float32 results have the same bits, unless a scaled value leaves
+        the normal range of float32.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def _is_norm(graph: Graph, node: GraphNode) -> bool:
 
 
 def _is_by_channel(value: Array, channels: int, ndim: int) -> bool:
-    """Tell whether a constant is one number, or one of each channel, dim 1 of what it meets."""
+    """Return whether a constant is one number, or one for each channel, in dim 1."""
     if value.ndim > ndim or value.dtype != np.float32:
         return False
     dims = (1,) * (ndim - value.ndim) + value.shape

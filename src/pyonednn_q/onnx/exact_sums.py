@@ -162,5 +162,5 @@ def codes_of(acc: Array, multiplier: Array, zero_point: Array | int, dtype: str)
 
 
 def saturated(acc: Array) -> Array:
-    """Return integers of 64 bits as such of 32."""
+    """Return 64-bit integers as 32-bit integers."""
     return np.asarray(np.clip(acc, _S32.min, _S32.max).astype(np.int32))

@@ -1,4 +1,4 @@
-"""Tensors whose bytes lie in files beside the model: never in another directory."""
+"""Tensors whose bytes are in files beside the model, never outside of its directory."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _ends(scale: Array, point: Array) -> tuple[Array, Array]:
 
 
 def _neighbours(end: Array) -> list[Array]:
-    """Return what lies one and two units of the last place beside; 0 stays what it is."""
+    """Return the neighbours one and two units in the last place away; 0 is unchanged."""
     neighbours: list[Array] = []
     for toward in (np.float32(np.inf), np.float32(-np.inf)):
         each = end

@@ -51,7 +51,7 @@ def float_form(graph: Graph) -> Graph:
 
 
 class _FloatForm:
-    """Nodes and constants of the new graph, while they are made."""
+    """Nodes and constants of the new graph under construction."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

@@ -78,11 +78,11 @@ def float_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[Node
     Parameters
     ----------
     what : GraphNode
-        As ONNX has it.
+        Node of ONNX.
     graph : Graph
         Graph that the node belongs to.
     computed : list of str
-        Those of its inputs that are no constants.
+        Inputs that are not constants.
     """
     if what.row in RECURRENT:
         return recurrent_nodes(what, graph, computed)
@@ -112,7 +112,7 @@ def _of_tensors(
     srcs: list[str],
     constants: Mapping[int, Array],
 ) -> list[Node] | None:
-    """Return what a node of several tensors, or of one several times, is; None: of another kind."""
+    """Return operations of a node with several tensors; None: of another kind."""
     row = what.row
     if row is kinds.POW:
         return _power(dst, srcs, constants)
@@ -190,7 +190,7 @@ def _product(
 
 
 def _of_several(what: GraphNode, graph: Graph) -> list[Node]:
-    """Return what is made of any number of tensors, each beside that of those before."""
+    """Return operations on any number of tensors, two at a time."""
     dst, count = what.outputs[0], len(what.inputs)
     if graph.tensors[dst].dtype != "float32":
         return []
@@ -212,7 +212,7 @@ def _of_several(what: GraphNode, graph: Graph) -> list[Node]:
 
 
 def _power(dst: str, srcs: list[str], constants: Mapping[int, Array]) -> list[Node]:
-    """Return a square or a cube as products; powers that runtimes compute otherwise are none."""
+    """Return squares and cubes as products; other powers have no operation."""
     exponent = constants.get(1, np.zeros(2))
     if len(srcs) != 1 or exponent.size != 1 or exponent.ndim > 1 or exponent.item() not in {2, 3}:
         return []

@@ -1,4 +1,4 @@
-"""What reductions, means and pools of floats become in a network, and logarithms of their sums."""
+"""Operations for float reductions, means and pools, and for logarithms of sums."""
 
 from __future__ import annotations
 

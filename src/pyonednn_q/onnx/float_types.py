@@ -22,7 +22,7 @@ _BF16_LEVELS = ("AVX512_CORE_BF16", "AVX2_VNNI_2")
 
 
 def float_type(asked: str) -> tuple[str, str]:
-    """Return in which type a layer runs here that was asked for in one, and why.
+    """Return the data type in which a layer runs here, and why it differs from the requested one.
 
     Parameters
     ----------

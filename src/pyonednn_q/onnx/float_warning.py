@@ -1,4 +1,4 @@
-"""A warning where no layer of a model runs in INT8, so that nobody thinks that some do."""
+"""A warning if no layer of a model runs in INT8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways that samples take through the branches of a float graph, and what is observed on each.
+"""Branches that samples take through a float graph, and the tensors observed on each path.
 
 Lengths do not matter for the places of quantizers, branches do: each way has layers and tensors of
 its own. Those that several ways have in common have one name in all of them.
@@ -182,6 +182,6 @@ class FloatWays:
 
 
 def _observed(source: Graph, codes: tuple[str, ...]) -> Model:
-    """Return a float model whose results are the tensors that become codes, and its own."""
+    """Return a float model whose results are the tensors that become codes, and its own results."""
     seen = {name: source.tensors[name] for name in codes if name not in source.inputs}
     return float_model(replace(source, outputs={**seen, **source.outputs}))

@@ -1,4 +1,4 @@
-"""What a FakeQuantize of OpenVINO does, as ONNX's quantizers take it."""
+"""OpenVINO's FakeQuantize as ONNX's quantizers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fits(quantizer: FqQuantizer, values: Array | None, lo: Array | None) -> bool
 
 
 class FqQuantizer(NamedTuple):
-    """What a FakeQuantize does, as ONNX's quantizers take it; whether it has not all codes."""
+    """ONNX's quantizers for a FakeQuantize, and whether it uses only part of the codes."""
 
     scale: Array
     point: Array
@@ -46,7 +46,7 @@ class FqQuantizer(NamedTuple):
 
 
 def fq_quantizer(ranges: list[Array | None], levels: int) -> FqQuantizer | None:
-    """Return the quantizers that do what a FakeQuantize does; None where none do.
+    """Return the quantizers that compute a FakeQuantize; None if none do.
 
     Parameters
     ----------

@@ -195,7 +195,7 @@ def _lowered(node: FusedNode, graph: Graph, taken: set[str]) -> FusedNode:
 
 
 def _steps(node: FusedNode, call: Run, graph: Graph, taken: set[str]) -> tuple[list[Node], str]:
-    """Return what a node is in a network; and why it enters Python there."""
+    """Return the operations of a node in a network, and the reason if it runs in Python."""
     computed, why = _computed(node, graph), ""
     ends = (*computed, *filter(None, node.outputs))
     dims = {name: dims_of(name, graph) for name in ends}
@@ -229,7 +229,7 @@ def _alone(node: FusedNode, steps: list[Node], computed: list[str], graph: Graph
 
 
 def _operations(node: FusedNode, call: Run, graph: Graph, taken: set[str]) -> list[Node]:
-    """Return operations that do what a node does, one after the other; empty where none do."""
+    """Return operations in a row that compute a node; empty if none do."""
     computed = [name for name in node.reads if name not in graph.constants]
     what = node.runs
     if isinstance(what, Operator) and len(computed) == len(node.reads):
@@ -258,7 +258,7 @@ def _operations(node: FusedNode, call: Run, graph: Graph, taken: set[str]) -> li
 
 
 def _free(name: str, number: int, taken: set[str]) -> tuple[str, ...]:
-    """Return so many names that no tensor has, and take them."""
+    """Return a number of unused tensor names, and reserve them."""
     free = (each for at in count(1) if (each := f"{name} ({at})") not in taken)
     names = tuple(islice(free, number))
     taken.update(names)

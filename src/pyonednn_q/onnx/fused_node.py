@@ -88,7 +88,7 @@ class CodeOperation:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FusedNode(GraphNode):
-    """A node that is one call, and what of the model it stands for.
+    """A node that is one call, with the nodes of the model that it replaces.
 
     Its name, operator, attributes and domain are those of the first node that it stands for which
     is no quantizer.
@@ -131,7 +131,7 @@ class FusedNode(GraphNode):
         operands: Mapping[str, str] = _NONE,
         why: str = "",
     ) -> FusedNode:
-        """Return what stands for some nodes.
+        """Return the node that replaces some nodes.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ def is_fused(graph: Graph) -> bool:
 
 
 def fused_nodes(graph: Graph) -> tuple[FusedNode, ...]:
-    """Return the nodes of a graph that `fuse` returned, each behind those whose outputs it reads.
+    """Return the nodes of a graph of `fuse`, each after those whose outputs it reads.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def layer_bytes(graph: Graph) -> int:
 
 
 def report(graph: Graph) -> str:
-    """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
+    """Return a table of nodes: original nodes, how each runs, why it is not INT8."""
     rows = [
         [
             shortened(", ".join(node.originals) or node.name, WIDE),

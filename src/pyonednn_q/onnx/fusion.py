@@ -46,40 +46,40 @@ def fuse(
     saturation: str = "f32",
     blocks: str = "model",
 ) -> Graph:
-    """Return the calls that a model becomes.
+    """Return a graph whose nodes are single calls.
 
     Parameters
     ----------
     graph : Graph
-        As `load` returns it: with QLinear nodes, or with nodes between quantizers.
+        Graph of `load`, with QLinear nodes, or with nodes between quantizers.
     exact_rounding : bool
-        Whether layers round before a zero point is added, as ONNX does. Without it codes differ by
-        one where a value lies on a tie and the zero point is odd.
+        Whether layers round before the zero point is added, as ONNX does. Without it, codes differ
+        by one if a value is a tie and the zero point is odd.
     keep_rounding : bool
-        Round within a chain where the model has quantizers there, as between a convolution and the
-        addition behind it. False: such values are limited to what codes hold, and stay float32:
-        faster, and no further from the float model, but other codes than the model says.
+        Whether a quantizer within a layer, such as between a convolution and the addition after it,
+        rounds. False: it only clips to the range of the codes. This is faster and no further from
+        the float model, but gives other codes than the model defines.
     floats : mapping of str to {"f32", "bf16"}
-        Layers, by name, that run as primitives of that type with what follows them, as all layers
-        that cannot be INT8 do in f32. Without instructions for bf16 it is f32, and the node says
-        so.
+        Data types of layers, by name, that run as float primitives with the steps after them. All
+        layers that cannot be INT8 run in f32. Without instructions for bf16, f32 replaces bf16, and
+        the node says so.
     saturation : {"f32", "narrow", "allow", "refuse"}
-        What becomes of layers whose products no kernel sums exactly without VNNI
-        (docs/reference/saturation.md). f32: primitives of float32 on the real values of their
-        codes; of a dynamic source on the source itself. narrow: weights of 7 bits, and the node
-        says what that costs. allow: as they are. refuse: `Model` raises SaturationError. The logger
-        ``pyonednn_q`` counts them in one warning, and warns where no layer at all is INT8.
+        Form of layers whose products no kernel adds exactly without VNNI
+        (docs/reference/saturation.md). f32: float32 primitives on the dequantized source; on the
+        source itself if it is quantized dynamically. narrow: weights of 7 bits; the node has the
+        error. allow: unchanged. refuse: `Model` raises SaturationError. The logger ``pyonednn_q``
+        counts these layers in one warning, and warns if no layer is INT8.
     blocks : {"model", "s8", "f32"}
-        What sources of MatMulNBits become, and of MatMul behind a DequantizeLinear of blocks. s8:
-        codes by the range of each block; f32: floats; model: s8 at accuracy_level 4, else f32.
+        Form of the source of MatMulNBits, and of MatMul with a DequantizeLinear of blocks. s8:
+        codes with a range for each block; f32: floats; model: s8 at accuracy_level 4, else f32.
 
     Returns
     -------
     Graph
-        Nodes are calls, each a `FusedNode`: layers with all that follows them, operations on codes
-        between them, and nodes that run as they are, each with its reason; `options` is what was
-        said here. Of a graph with open lengths, or with branches that calls choose: the graph with
-        these options, of which `Model` makes the same for each call.
+        Each node is a `FusedNode`: a layer with the steps after it, an operation on codes, or a
+        node that runs by its definition, with the reason. `options` has the options of this call.
+        A graph with open lengths, or with branches that calls choose, is returned with the options
+        only; `Model` fuses it for each call.
     """
     instance("graph", graph, Graph)
     flag("exact_rounding", exact_rounding)
@@ -184,7 +184,7 @@ class _Fusion:
         return exact if isinstance(real, NoLayer) else replace(real, why=why)
 
     def _exact(self, node: GraphNode, layer: FusedNode | NoLayer) -> FusedNode | NoLayer:
-        """Return a layer, or what stands for one whose weights may saturate."""
+        """Return a layer, or its replacement if its weights may saturate."""
         if isinstance(layer, NoLayer) or not isinstance(layer.runs, Operator):
             return layer
         is_refused = saturates(layer.runs, self._view.dims(layer.inputs[0]))
@@ -239,7 +239,7 @@ class _Fusion:
         self._put(fused, own)
 
     def _add_mover(self, node: GraphNode) -> None:
-        """Add what moves codes that no quantizer stands beside."""
+        """Add nodes that move codes and have no quantizer next to them."""
         if not node.row.moves_values(node.attributes):
             return
         view = self._view
@@ -317,7 +317,7 @@ class _Fusion:
         self._put(fused, fused.parts)
 
     def _fold(self) -> None:
-        """Replace quantizers of constants by what they give, where somebody reads that.
+        """Replace quantizers of constants by their results, if a node reads them.
 
         Nodes that a layer stands for do, too: they compute it where no kernel takes the layer.
         """
@@ -363,7 +363,7 @@ class _Fusion:
         return f"a float result for {reader.kind} {reader.name}: quantize it"
 
     def _needed(self) -> list[FusedNode]:
-        """Return the nodes whose outputs are read, each behind those that it reads."""
+        """Return the nodes whose outputs are read, each after those that it reads."""
         makers = {name: node for node in self._nodes.values() for name in node.outputs if name}
         order: list[FusedNode] = []
         done: set[int] = set()

@@ -269,7 +269,7 @@ def _of_length(name: str, values: Dims | None, default: Dims, least: int) -> Dim
 
 
 def _split(total: Dims, auto_pad: str) -> tuple[Dims, Dims]:
-    """Return (lo, hi) whose sum is `total`; what is less than 0 is all at the end."""
+    """Return (lo, hi) with the sum `total`; a negative total is all in `hi`."""
     halves = tuple((max(each, 0) // 2, max(each, 0) - max(each, 0) // 2) for each in total)
     less, more = (tuple(half[side] for half in halves) for side in (0, 1))
     lo, hi = (less, more) if auto_pad == "SAME_UPPER" else (more, less)

@@ -70,7 +70,7 @@ class GraphEdit:
         self._same[name] = self._same.get(other, other)
 
     def renamed(self, node: GraphNode) -> GraphNode:
-        """Return a node that reads what is there in the place of what it reads."""
+        """Return a node that reads the replacements of its inputs."""
         inputs = tuple(self._same.get(name, name) for name in node.inputs)
         return node if inputs == node.inputs else replace(node, inputs=inputs)
 

@@ -1,4 +1,4 @@
-"""A graph seen from its tensors: who makes and who reads each, and what its codes mean."""
+"""A graph by its tensors: which node makes each, which nodes read it, and what its codes mean."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CodeTensor(NamedTuple):
 
 
 class GraphView:
-    """Who makes and who reads the tensors of a graph in which codes are behind quantizers.
+    """Producers and readers of the tensors of a graph in which quantizers make the codes.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class GraphView:
         return max(places)
 
     def place(self, node: GraphNode) -> int:
-        """Return where a node stands in the graph's order."""
+        """Return the index of a node in the graph."""
         return self._place[id(node)]
 
     def is_taken(self, node: GraphNode) -> bool:
@@ -99,7 +99,7 @@ class GraphView:
         return self.quantizer(node) if node is not None and node.row is kinds.DEQUANTIZE else None
 
     def quantizer(self, node: GraphNode) -> CodeTensor | None:
-        """Return what a QuantizeLinear or DequantizeLinear of constant scales makes or reads.
+        """Return the QParams of a QuantizeLinear or DequantizeLinear with constant scales.
 
         None of types other than u8 and s8, of blocks, of scales that are not f32 or cannot be.
         """

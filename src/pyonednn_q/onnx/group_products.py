@@ -28,7 +28,7 @@ _DOMAIN, _, _OPERATOR = kinds.MATMUL_BITS.name.rpartition(".")
 
 @dataclass(frozen=True, eq=False)
 class ConstantProduct:
-    """A product of floats with constant weights.
+    """A float product with constant weights.
 
     Attributes
     ----------

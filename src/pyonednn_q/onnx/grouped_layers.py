@@ -117,7 +117,7 @@ def grouped_layer(view: GraphView, node: GraphNode, blocks: str) -> FusedNode | 
 
 
 def why_floats(view: GraphView, node: GraphNode) -> str:
-    """Say that weights in blocks are floats, where a product has such; else nothing."""
+    """Return a note if the product has weights in blocks that run as floats; else nothing."""
     if node.row is not kinds.MATMUL:
         return ""
     changes = (each for each in view.graph.changes if kinds.MATMUL_BITS.name in each.before)

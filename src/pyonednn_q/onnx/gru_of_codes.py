@@ -106,7 +106,7 @@ class _Cell(NamedTuple):
     rounds: bool
 
     def step(self, h: Array, sums: Array, sums_off: Array) -> tuple[Array, Array]:
-        """Return the states behind some, and how far float32 may be from them."""
+        """Return the next states, and the largest float32 error of each."""
         known = np.zeros(h.shape)
         x, x_off = sums.swapaxes(0, 1), sums_off.swapaxes(0, 1)  # by gates
         of_x, of_h = self.bias
@@ -165,7 +165,7 @@ def _of_states(
 
 
 def _of_other_codes(row: Array, off: Array, real: Array) -> Array:
-    """Return what a product changes by if values change by so much, and so codes beside ties."""
+    """Return the change of a product if values, and so codes next to ties, change by `off`."""
     if not off.any():
         return np.zeros(len(real))
     _, scale, _ = dynamic_quantize_linear(row)

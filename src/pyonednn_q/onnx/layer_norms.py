@@ -111,7 +111,7 @@ def _epsilon(view: GraphView, node: GraphNode) -> float:
 
 
 def _scaled(view: GraphView, value: str, length: int) -> list[GraphNode]:
-    """Return the product and sum behind a norm, of constants along the last dim."""
+    """Return the product and the sum with constants of the last dim after a norm."""
     parts: list[GraphNode] = []
     for kind in (kinds.MUL, kinds.ADD):
         node = view.only_reader(value)
@@ -132,7 +132,7 @@ def _along(view: GraphView, node: GraphNode, value: str, length: int) -> str | N
 
 
 def _norm(view: GraphView, parts: list[GraphNode], edit: GraphEdit) -> GraphNode:
-    """Return the node that nodes stand for."""
+    """Return the node that replaces the nodes."""
     first, last = parts[0], parts[-1]
     x = first.inputs[0]
     length = (view.dims(x) or (1,))[-1]

@@ -43,19 +43,19 @@ def quantize_linear(
     x : tensor of float32, float16, bfloat16 or int32
         Real values, of any shape, without NaN where y holds integers.
     y_scale : scalar, (D,) tensor or tensor of x's rank
-        Real value of one step, above 0: for the tensor; along `axis`, which is D long; or for
+        Real value of one step, above 0: for the tensor; for each of D places along `axis`; or for
         blocks of `block_size` along it.
     y_zero_point : tensor, optional
         Zero point, shaped like y_scale. Its data type is that of the result.
     axis : int
-        Axis of the scales; not read where there is one.
+        Axis of the scales; ignored if there is one scale.
     block_size : int
         Values along `axis` that share a scale; the last block may be shorter. 0: no blocks.
     output_dtype, precision : int, dtype or str
-        Data type of the result, uint8 where nothing says it; and in which x / y_scale is computed,
-        that of y_scale by default. As TensorProto's number, 0 for none, or a dtype.
+        Data type of the result (default uint8), and data type in which x / y_scale is computed
+        (default that of y_scale): a number of TensorProto, 0 for the default, or a dtype.
     saturate : int
-        Whether values of float8 results beyond their range become the largest (not 0).
+        Whether float8 results beyond their range become the largest value; not 0 means yes.
 
     Returns
     -------

@@ -72,7 +72,7 @@ def lstm_of_codes(
     node : GraphNode
         One with the usual functions, and s8 weights: `is_on_codes`.
     values : mapping of str to ndarray
-        What it reads.
+        Tensors that it reads.
     states : (steps, directions, batch, hidden) ndarray of float32, optional
         Results of all steps that somebody has: each step goes on from those, not from its own.
     rows : int
@@ -151,7 +151,7 @@ def directions_of(node: GraphNode) -> tuple[str, ...]:
 
 
 def products(values: Array, weights: CodedRows, way: int, rows: int) -> Array:
-    """Return products of float32 values, so many rows of one range."""
+    """Return products of float32 values; a number of rows share one range."""
     parts = []
     for first in range(0, len(values), rows):
         codes, scale, point = dynamic_quantize_linear(values[first : first + rows])

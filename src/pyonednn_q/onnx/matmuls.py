@@ -370,7 +370,7 @@ def _of_floats(
     post: Chain | None = None,
     operands: dict[str, Array] | None = None,
 ) -> Array:
-    """Return a product of floats, by kernels of their data type, or else of float32."""
+    """Return a float product by kernels of its data type, or of float32 if there are none."""
     operands = operands or {}
     with tensors.named("A", "B", "C"):
         matmul = kept(MatMul, wei, None, dst=dtypes.from_numpy(src.dtype), post=post)

@@ -48,20 +48,20 @@ class Model:
     Parameters
     ----------
     graph : Graph
-        As `fuse` returns it; of any other, what `fuse` makes of it with the options that it
-        carries. A layer that no kernel takes here is replaced by the nodes that it stands for, with
-        the reason. Where lengths of inputs are open, every call binds them; what was made for them
-        is kept as what operators keep for their shapes is.
+        Result of `fuse`; any other graph is fused first, with the options stored in it. A layer
+        that no kernel takes here is replaced by its original nodes, with the reason. Each call
+        sets open lengths of inputs; programs for them are cached, within the limits of
+        `ops.limit_shapes`.
 
     Attributes
     ----------
     graph : Graph
-        What runs, behind all passes; the model's own where lengths are open: see `bound`.
+        Graph that runs, after all passes; with open lengths, the model's own graph (see `bound`).
 
     Raises
     ------
     UnsupportedError
-        Nodes that neither we nor `onnx.reference` know.
+        Nodes that neither this package nor `onnx.reference` knows.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -83,12 +83,12 @@ class Model:
 
     @property
     def nodes(self) -> tuple[FusedNode, ...]:
-        """What runs, node by node, each behind those whose outputs it reads.
+        """Nodes that run, each after the nodes whose outputs it reads.
 
         Raises
         ------
         ArgumentError
-            Lengths of inputs that are open, and no call that bound them.
+            Lengths of inputs are open, and no call has set them.
         """
         return fused_nodes(self.bound().graph)
 
@@ -131,12 +131,12 @@ class Model:
         Parameters
         ----------
         dims : mapping of str to tuple of int, optional
-            Dims of its open inputs. None: those of the last call.
+            Dims of the open inputs. None: dims of the last call.
 
         Raises
         ------
         ArgumentError, ShapeError
-            Naming the input: lengths that are open, or do not fit.
+            Lengths are open, or do not fit; names the input.
         """
         if self._bindings is None:
             return self
@@ -159,15 +159,14 @@ class Model:
     def run(self, inputs: Mapping[str, Any]) -> Values:
         """Return the outputs of the model by name.
 
-        One call of the compiled `network`, made on the first run. Of a model that is none, because
-        values decide dims, as a Loop does, what comes before is compiled, and the rest runs node by
-        node; all does where a dim is 0. The bits are the same.
+        This is one call of the compiled `network`, which the first run makes. If values decide
+        dims, as in a Loop, only the nodes before are compiled, and the rest runs node by node; so
+        does the whole model if a dim is 0. The bits are the same.
 
         Parameters
         ----------
         inputs : mapping of str to array_like
-            Arrays with the types and dims that the model has for its inputs; any dims, where it
-            leaves them open.
+            Arrays with the types and dims of the model's inputs; open lengths may have any value.
 
         Raises
         ------
@@ -204,42 +203,41 @@ class Model:
                     values.pop(name, None)
 
     def network(self) -> Network:
-        """Return the same as a network: compiled for its dims, one call runs all of it.
+        """Return the model as a network, which runs in one call.
 
-        For a model with open lengths it is the network of the last call's lengths, or of those that
-        `bound` is given.
+        With open lengths, it is the network for the lengths of the last call; `bound` sets others.
 
         Raises
         ------
         ArgumentError
-            Lengths of inputs that are open, and no call that bound them.
+            Lengths of inputs are open, and no call has set them.
         UnsupportedError
-            Values decide the dims of a tensor, as in a Loop: `run` takes such a model, and the text
-            names the node.
+            Values decide the dims of a tensor, as in a Loop; names the node. `run` takes such
+            models.
         """
         if self._bindings is not None:
             return self.bound().network()
         return as_network(self.graph) if self._left else self._network
 
     def parts(self, inputs: Mapping[str, Array]) -> Parts:
-        """Return what a call on some arrays runs: what is compiled, then nodes, each with its call.
+        """Return the parts of a call on these arrays: a compiled program, then single nodes.
 
         Parameters
         ----------
         inputs : mapping of str to ndarray
-            All inputs, as `run` takes them.
+            All inputs, as for `run`.
 
         Returns
         -------
         Compiled or None
-            One program; None where nothing is compiled, as where a dim is 0.
+            Program; None if nothing is compiled, for example if a dim is 0.
         tuple of (FusedNode, callable)
-            Nodes in order; of a model that is a network none.
+            Nodes after the program, each with its call; empty if the program is the whole model.
 
         Raises
         ------
         ArgumentError
-            Lengths of inputs that are open, and no call that bound them.
+            Lengths of inputs are open, and no call has set them.
         """
         if self._bindings is not None:
             return self.bound().parts(inputs)
@@ -248,7 +246,7 @@ class Model:
         return self._network.program_for(inputs), self._left
 
     def _compiled_results(self, arrays: Values) -> Values | None:
-        """Return results of what is compiled of it; None where nothing is."""
+        """Return the results of the compiled part; None if nothing is compiled."""
         program = self._compiled
         results = None if program is None else program.as_they_lie(*arrays.values())
         if results is not None:
@@ -269,7 +267,7 @@ class Model:
 
     @cached_property
     def _left(self) -> tuple[Call, ...]:
-        """Nodes that run behind what is compiled."""
+        """Nodes that run after the compiled part."""
         return self._one_by_one(self._known[1])
 
     def _one_by_one(self, nodes: tuple[FusedNode, ...]) -> tuple[Call, ...]:
@@ -277,7 +275,7 @@ class Model:
         return tuple((node, calls[node]) for node in nodes)
 
     def _is_network(self, arrays: Mapping[str, Array]) -> bool:
-        """Tell whether it compiles for such arrays, up to dims that values decide."""
+        """Return whether it compiles for such arrays, up to nodes whose values decide dims."""
         if self._is_refused or not self._known[0].nodes:
             return False
         try:
@@ -287,7 +285,7 @@ class Model:
         return not self._is_refused
 
     def report(self) -> str:
-        """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
+        """Return a table of nodes: original nodes, how each runs, why it is not INT8."""
         return report(self.bound().graph)
 
     def _checked(self, inputs: Mapping[str, Any]) -> Values:

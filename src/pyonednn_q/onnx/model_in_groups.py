@@ -59,9 +59,9 @@ class ModelInGroups:
     Parameters
     ----------
     graph : Graph
-        With MatMulNBits, or with DequantizeLinear of blocks.
+        Model with MatMulNBits, or with DequantizeLinear of blocks.
     layers : tuple of LayerInGroups
-        Its products in groups, in order.
+        Products in groups, in order.
     floats : mapping of str to str
         Other products with constant weights, and why they stay in floats.
     has_samples : bool
@@ -105,7 +105,7 @@ class ModelInGroups:
         return Model(fuse(self.graph, blocks=how))
 
     def options(self) -> dict[str, Any]:
-        """Return what `fuse` is told, by name, to make of `graph` what `model` does."""
+        """Return the options by which `fuse` makes the calls of `model` from `graph`."""
         has_bits = any(node.row is kinds.MATMUL_BITS for node in self.graph.nodes)
         return {"blocks": "model" if has_bits else "s8"}
 
@@ -115,7 +115,7 @@ class ModelInGroups:
         Parameters
         ----------
         file : path
-            Is overwritten.
+            File to write; an existing one is overwritten.
         """
         save(self.graph, file, self.options())
 

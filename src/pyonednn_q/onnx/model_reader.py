@@ -1,4 +1,4 @@
-"""load: bytes of a model, which nobody vouches for, to a checked `Graph`.
+"""load: from the bytes of an untrusted model to a checked `Graph`.
 
 Nothing is allocated beyond what the bytes account for: fields are counted before they are parsed, a
 tensor's dims are held against the data that came with it, and files beside the model are read as
@@ -73,35 +73,35 @@ def load(
     max_nodes: int = 100_000,
     max_elements: int = 1 << 28,
 ) -> Graph:
-    """Read an ONNX model that may come from anywhere.
+    """Read an ONNX model; the file need not be trusted.
 
     Parameters
     ----------
     model : path, bytes or ModelProto
-        Only a model with a path may have external data, in files of its own directory or below.
+        Model. External data is read only for a path, from files in its directory or below.
     dims : mapping, optional
-        Lengths that the model leaves open: of a symbol, ``{"batch": 1}``, or all of an input,
-        ``{"x": (1, 3, 224, 224)}``. Those that stay open are bound by each call: see `Model`.
+        Values of open lengths: of a symbol, ``{"batch": 1}``, or all dims of an input,
+        ``{"x": (1, 3, 224, 224)}``. Each call sets the lengths that stay open: see `Model`.
     max_bytes : int
-        Most bytes of the model, and of its external data over all tensors.
+        Largest size of the model, and of all its external data, in bytes.
     max_nodes : int
-        Most nodes of its graph.
+        Largest number of nodes.
     max_elements : int
-        Most elements of each tensor that it holds or computes.
+        Largest number of elements of a tensor that is stored or computed while reading.
 
     Returns
     -------
     Graph
-        Constants that Constant nodes had are among the others. Initializers that are inputs, too,
-        are constants. Functions of the model's own are written out, opsets 7 to 12 are written as
-        opset 13, and layers of float16 or bfloat16 as those of float32.
+        Values of Constant nodes, and initializers that are also inputs, are constants. Functions of
+        the model are expanded, opsets 7 to 12 are rewritten as opset 13, and layers of float16 or
+        bfloat16 as layers of float32.
 
     Raises
     ------
     ArgumentError
-        Not a valid model; more than is allowed; an input of any rank; external data elsewhere.
+        Not a valid model; larger than a limit; an input without a rank; external data elsewhere.
     UnsupportedError
-        Subgraphs other than an If's, sparse tensors, sequences, text: by name.
+        Unsupported subgraphs, sparse tensors, sequences, text; named in the message.
     LibraryError
         The package onnx is not installed.
 
@@ -350,7 +350,7 @@ def _input(proto: Any, fixed: dict[str, Any]) -> Value:  # noqa: ANN401
 
 
 def _known(proto: Any) -> Value:  # noqa: ANN401 - ValueInfoProto
-    """Return what is known of an end of a graph within a node."""
+    """Return the known type and dims of an input or output of a subgraph."""
     tensor = proto.type.tensor_type
     if not tensor.elem_type:
         return Value("", None)

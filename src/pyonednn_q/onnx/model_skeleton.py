@@ -61,7 +61,7 @@ def skeleton_of(proto: ModelProto) -> ModelProto:
 
 
 def domain_of(proto: NodeProto) -> str:
-    """Return the domain of a node: that of another's operator which stands in ONNX's."""
+    """Return the domain of a node; onnxruntime's for its operators that are written in ONNX's."""
     domain = "" if proto.domain == "ai.onnx" else str(proto.domain)
     own = f"{_THEIRS}.{proto.op_type}"
     return _THEIRS if not domain and own == kinds.SIMPLE_NORM.name else domain

@@ -38,16 +38,16 @@ def save(
     Parameters
     ----------
     graph : Graph
-        As `load` returns it, or a `Calibration` has it.
+        Graph of `load`, or of a `Calibration`.
     file : path
-        Is overwritten.
+        File to write; an existing one is overwritten.
     options : mapping of str to object, optional
-        Options of `fuse`, which `pyonednn_q.load` then takes; other runtimes do not see them.
+        Options of `fuse` to store, which `pyonednn_q.load` then uses; other runtimes ignore them.
 
     Raises
     ------
     ArgumentError
-        More than protobuf takes: 2 GB.
+        The model exceeds protobuf's limit of 2 GB.
     LibraryError
         The package onnx is not installed.
     """

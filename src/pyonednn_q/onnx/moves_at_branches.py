@@ -1,4 +1,4 @@
-"""Quantizers before what moves values into a branch, put behind it: for files that others read.
+"""Moves quantizers from before a move of values into a branch to after it, for saved files.
 
 onnxruntime moves quantizers past nodes that move values, and ends the process where such a result
 is read by a graph within a node: an If, a Loop (QDQPropagationTransformer of 1.31 and 1.32, which

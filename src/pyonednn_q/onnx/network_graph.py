@@ -45,27 +45,26 @@ _OWN = frozenset({"src_q", "dst_q", "dst", "post"})  # settings that a graph has
 
 
 def graph_of(network: Network, dims: Any) -> Graph:  # noqa: ANN401 - a mapping
-    """Return a network of float operators as a graph, which `calibrate` and `save` take.
+    """Return a network of float operators as a graph for `calibrate` and `save`.
 
     Parameters
     ----------
     network : Network
-        Network of float32 operators, and of operations of float32 between them. A layer has the
-        name of its node; what its chain computes is nodes behind it, the last of which makes the
-        node's result.
+        Network of float32 operators and float32 operations. A layer keeps the name of its node;
+        the steps of its chain become nodes after it, and the last one makes the node's result.
     dims : mapping of str to tuple of (int or str)
-        Dims of every input; lengths that stay open have a symbol, or an empty text.
+        Dims of every input; an open length is a symbol or an empty string.
 
     Returns
     -------
     Graph
-        Constants of chains are rounded to float32.
+        Graph; constants of chains are rounded to float32.
 
     Raises
     ------
     ArgumentError
-        An operator of codes or with options beside its window and chain; an operation of codes, or
-        a function, which ONNX has no operator for.
+        An operator on codes, or with options other than its window and chain; an operation on
+        codes or a function that ONNX has no operator for.
     """
     instance("network", network, Network)
     known = named("dims", dims, tuple)
@@ -93,7 +92,7 @@ def graph_of(network: Network, dims: Any) -> Graph:  # noqa: ANN401 - a mapping
 
 
 class _NetworkWriting(GraphEdit):
-    """What is written of a network, with the number of dims of each tensor."""
+    """The written part of a network, with the number of dims of each tensor."""
 
     def __init__(self, graph: Graph, network: Network, ranks: dict[str, int]) -> None:
         super().__init__(graph)
@@ -101,7 +100,7 @@ class _NetworkWriting(GraphEdit):
         self.ranks = ranks
 
     def write(self, node: Node) -> None:
-        """Write what a node of the network computes."""
+        """Write the ONNX nodes of a node of the network."""
         what = node.runs
         if isinstance(what, Operator):
             self._add_layer(node, what)
@@ -166,7 +165,7 @@ class _NetworkWriting(GraphEdit):
 
 
 def _check_layer(name: str, layer: Operator) -> None:
-    """Refuse what a graph of floats cannot say of a layer."""
+    """Refuse options of a layer that a float graph cannot express."""
     settings = layer.settings
     types = {layer.weights.dtype, settings.dst}
     if settings.src_q is not None or settings.dst_q is not None or types != {"f32"}:

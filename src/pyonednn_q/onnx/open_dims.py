@@ -27,7 +27,7 @@ def bound(graph: Graph, dims: Mapping[str, Dims]) -> Graph:
     Parameters
     ----------
     graph : Graph
-        With lengths that are open.
+        Graph with open lengths.
     dims : mapping of str to tuple of int
         Dims of its open inputs, at least.
 
@@ -57,12 +57,12 @@ def check_lengths(
     dims: Mapping[str, Dims | None],
     lengths: Mapping[str, int] | None = None,
 ) -> None:
-    """Check dims of inputs against what a model says of them, and symbols against each other.
+    """Check dims of inputs against the model, and symbols against each other.
 
     Parameters
     ----------
     symbols : mapping of str to tuple of (int or str)
-        What the model says, by input: fixed lengths, symbols, and empty texts for any length.
+        Dims by input: fixed lengths, symbols, and empty strings for any length.
     dims : mapping of str to tuple of int
         Dims of these inputs.
     lengths : mapping of str to int, optional
@@ -115,7 +115,7 @@ def refusal_of_lengths(dims: Mapping[str, Dims], error: Error) -> ShapeError:
     dims : mapping of str to tuple of int
         Dims of inputs whose lengths are open.
     error : Error
-        What the node refuses.
+        Error of the node.
     """
     (name, own), *others = dims.items()
     argument = "inputs" if others else f"inputs[{shown(name)}]"

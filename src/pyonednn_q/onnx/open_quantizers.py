@@ -151,7 +151,7 @@ def _named(node: GraphNode) -> str:
 
 
 def _is_like(first: GraphNode, second: GraphNode) -> bool:
-    """Tell whether two nodes are of one operator, read the same and are told the same."""
+    """Return whether two nodes have the same operator, inputs and attributes."""
     own, other = first.attributes, second.attributes
     kinds_and_inputs = [(each.domain, each.operator, each.inputs) for each in (first, second)]
     is_one = kinds_and_inputs[0] == kinds_and_inputs[1] and own.keys() == other.keys()
@@ -163,7 +163,7 @@ def _is_same(first: Array, second: Array) -> bool:
 
 
 class _BranchChoice:
-    """How a graph of certain branches lies in the open one.
+    """Mapping from the graph of certain branches to the open graph.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class _Opening:
         own: Names = _SAME,
         held: dict[str, Array] | None = None,
     ) -> list[GraphNode]:
-        """Return nodes of a graph in order, each behind what it reads.
+        """Return nodes of a graph in order, each after the nodes that it reads.
 
         Parameters
         ----------

@@ -27,12 +27,12 @@ _INDICES = ("axes", "split", "pads", "starts", "ends", "k")
 
 
 def raised_opset(graph: Graph) -> Graph:
-    """Write opsets 7 to 12 as opset 13, where all nodes have such a form.
+    """Rewrite opsets 7 to 12 as opset 13, if all nodes have such a form.
 
     Parameters
     ----------
     graph : Graph
-        As it is read.
+        Graph as read from the model.
     """
     if not _FROM <= graph.opset < _TO:
         return graph
@@ -90,7 +90,7 @@ class _OpsetRaiser:
         return [node] if self._opset >= since else self._written(node, rule)
 
     def _written(self, node: GraphNode, rule: str) -> list[GraphNode] | None:
-        """Return what a node of an older opset becomes by a rule."""
+        """Return the new nodes for a node of an older opset, by a rule."""
         match rule:
             case "branches":
                 return self._branches(node)
@@ -107,7 +107,7 @@ class _OpsetRaiser:
                 return self._upsample(node)
 
     def _reading(self, node: GraphNode, names: tuple[str, ...]) -> GraphNode:
-        """Return a node that reads what attributes of some names say, behind its other inputs."""
+        """Return a node in which further inputs replace the named attributes."""
         attributes = dict(node.attributes)
         inputs = list(node.inputs)
         for name in names:

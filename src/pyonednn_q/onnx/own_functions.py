@@ -1,4 +1,4 @@
-"""Operators that nobody else has, as functions of ONNX's, which other runtimes run.
+"""Operators of this package as ONNX functions, which other runtimes run.
 
 Such a function says what an operator means in floats. `load` runs the operator itself, as long as
 the function of a file is this one. Source: ONNX's IR, "Functions".

@@ -36,7 +36,7 @@ _ROUNDS = 8  # each may know dims that the one before computed; most graphs take
 
 
 def prepared(graph: Graph) -> Graph:
-    """Return a graph behind all passes.
+    """Return a graph after all passes.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def prepared(graph: Graph) -> Graph:
 
 
 def settled(graph: Graph) -> Graph:
-    """Return a graph behind all passes; one of open lengths behind those that need none.
+    """Return a graph after all passes; with open lengths, after those that need none.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ def settled(graph: Graph) -> Graph:
 
 
 def passed(graph: Graph, passes: Iterable[Pass]) -> Graph:
-    """Return a graph behind some passes, which carries what each changed.
+    """Return a graph after some passes, with the changes of each.
 
     Parameters
     ----------
     graph : Graph
-        What the first one takes.
+        Input of the first pass.
     passes : iterable of callable
-        In order.
+        Passes in order.
     """
     for each in passes:
         after = each(graph)
@@ -83,14 +83,14 @@ def passed(graph: Graph, passes: Iterable[Pass]) -> Graph:
 
 
 def changed(by: Callable[..., Any], before: Graph, after: Graph) -> list[Change]:
-    """Return what a pass changed, nodes that stand for the same originals together.
+    """Return the changes of a pass, grouped by the original nodes.
 
     Parameters
     ----------
     by : callable
         The pass, or a `functools.partial` of it. The first line of its docstring says why.
     before, after : Graph
-        What it was given, and what it made of that.
+        Input and result of the pass.
     """
     by = by.func if isinstance(by, partial) else by
     rooted = _rooted((*before.nodes, *after.nodes))

@@ -34,7 +34,7 @@ def with_codes_between_quantizers(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Whose constants are computed.
+        Graph with computed constants.
     """
     rewriter = _Rewriter(graph)
     for node in graph.nodes:
@@ -46,7 +46,7 @@ def with_codes_between_quantizers(graph: Graph) -> Graph:
 
 
 def has_form(node: GraphNode) -> bool:
-    """Tell whether a node of codes has a form of floats that is not ONNX's with another domain."""
+    """Return whether a node on codes has a float form that is not just ONNX's of that name."""
     return node.row.form not in {"", "as_onnx", "integer"}
 
 
@@ -204,7 +204,7 @@ def _softmax(rewriter: _Rewriter, node: GraphNode) -> None:
 
 
 def _of_bits(rewriter: _Rewriter, node: GraphNode) -> None:
-    """Write a MatMulNBits as a product of floats, unless `fuse` makes a layer of codes of it."""
+    """Write a MatMulNBits as a float product, unless `fuse` makes a layer on codes of it."""
     blocks = rewriter.graph.options.get("blocks", "f32")
     if allows_codes(node, blocks) and has_groups(node, rewriter.constants):
         rewriter.nodes.append(node)

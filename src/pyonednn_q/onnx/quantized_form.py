@@ -58,12 +58,12 @@ class QuantizerPlacement:
     floats : frozenset of str
         Names of layers that stay in floats.
     ranges : mapping of str to (lo, hi)
-        What has infinite ends, as a mask of -inf, stays real.
+        Ranges of tensors; those with infinite ends, such as a mask of -inf, stay real.
 
     Attributes
     ----------
     layers : tuple of GraphNode
-        Those with constant weights that become INT8.
+        Layers with constant weights that become INT8.
     tensors : tuple of str
         Real tensors that become codes, in the graph's order.
     reals : frozenset of str
@@ -121,7 +121,7 @@ class QuantizerPlacement:
         return not any(name in self.tensors for name in node.outputs)
 
     def _chain(self, layer: GraphNode) -> str:
-        """Note which nodes and tensors a layer's chain has, and what it adds; return its end."""
+        """Record nodes, tensors and addends of a layer's chain; return its last tensor."""
         value, is_open = layer.outputs[0], True
         while is_open and (steps := self._next(value)):
             own = {value, *(name for node in steps for name in node.outputs)}
@@ -143,7 +143,7 @@ class QuantizerPlacement:
         return len(steps) > 1 or any(node.row.is_activation for node in steps)
 
     def _next(self, value: str) -> list[GraphNode]:
-        """Return the nodes of the step behind a value that nothing else reads."""
+        """Return the nodes of the step after a value without other readers."""
         readers = self._view.readers.get(value, [])
         if value in self._graph.outputs:
             return []
@@ -163,7 +163,7 @@ class QuantizerPlacement:
         return [node] if same and node.row.chain in {"add", "mul"} else []
 
     def readers(self) -> dict[str, str]:
-        """Return the first layer that reads each tensor, itself or what it is moved to."""
+        """Return the first layer that reads each tensor, directly or after moves."""
         layers = {id(node) for node in self.layers}
         readers: dict[str, str] = {}
         for node in reversed(self._graph.nodes):
@@ -296,7 +296,7 @@ def with_quantizers(
     floats : frozenset of str
         Names of layers that stay in floats.
     quantizers : Quantizers
-        What tensors and weights become.
+        QParams of tensors and weights.
     """
     if graph.opset < kinds.DEQUANTIZE.axis_since:
         wanted = f"at least {kinds.DEQUANTIZE.axis_since}: onnx.version_converter.convert_version"

@@ -41,7 +41,7 @@ def recurrent_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[
     graph : Graph
         The graph of the node.
     computed : list of str
-        Those of its inputs that are no constants.
+        Inputs that are not constants.
     """
     constants = constants_of(what, graph)
     alg = "gru" if what.row in {kinds.GRU, kinds.DYNAMIC_GRU} else "lstm"
@@ -99,7 +99,7 @@ def recurrent_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[
 
 
 def _product(wei: Array, bias: Array, scale: Array | None, rows: int) -> InnerProduct:
-    """Return the product of the source: of floats, or of codes where a scale says their worth.
+    """Return the product of the source, on floats, or on codes if there is a scale.
 
     If codes might saturate here, it is made for floats, with the real values of the weights.
     """

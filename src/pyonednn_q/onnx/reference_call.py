@@ -114,7 +114,7 @@ def _run_of(
     ends: Graph | tuple[str, ...],
     opsets: Mapping[str, int],
 ) -> Callable[[Values], list[Array]]:
-    """Return what runs nodes of a body, or one: from what is read, by name, to what is made."""
+    """Return a function that runs one node or a body: from inputs by name to results."""
     from onnx import helper, numpy_helper
 
     outputs, constants = (ends.outputs, ends.constants) if isinstance(ends, Graph) else (ends, {})
@@ -152,7 +152,7 @@ def _ready(model: bytes) -> OnnxModel:
 
 
 def _dense(result: object) -> Array:
-    """Return a result whose elements lie in row-major order, also those of one place."""
+    """Return a result in row-major order, also with dims of 1."""
     array = np.asarray(result, order="C")
     return array if min(array.strides, default=0) >= 0 else array.copy()
 

@@ -1,4 +1,4 @@
-"""Operators that `onnx.reference` computes otherwise than ONNX says (1.23): what takes their place.
+"""Replacements of operators that `onnx.reference` (1.23) computes against ONNX's definition.
 
 `REPAIRED` says of each what is otherwise there.
 """

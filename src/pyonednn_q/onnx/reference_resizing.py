@@ -85,9 +85,9 @@ def taps_of(
     dims : tuple of int
         Dims of its source.
     scales, sizes : ndarray or None
-        Its inputs.
+        Inputs of the node.
     attributes : mapping
-        Its own, those of opset 11 or later.
+        Attributes of the node, of opset 11 or later.
 
     Returns
     -------

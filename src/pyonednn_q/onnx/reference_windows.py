@@ -19,7 +19,7 @@ Dims = tuple[int, ...]
 
 
 class PoolWindows(NamedTuple):
-    """Where windows lie over the spatial dims of a source.
+    """Positions of windows over the spatial dims of a source.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class PoolWindows(NamedTuple):
         return self
 
     def taps(self, values: Array, outside: Any) -> Iterator[tuple[Dims, Array]]:  # noqa: ANN401
-        """Yield each place of the kernel, and what lies there of every window."""
+        """Yield each position of the kernel, and the source values there for every window."""
         ends = [
             max((o - 1) * s + (k - 1) * d + 1 - lo, n)
             for o, s, k, d, lo, n in zip(
@@ -106,14 +106,14 @@ class PoolWindows(NamedTuple):
             yield place, padded[index]
 
     def sums(self, values: Array) -> Array:
-        """Return the sum in every window; what lies outside counts as 0."""
+        """Return the sum in every window; values outside count as 0."""
         total = np.zeros((*values.shape[:2], *self.dst), values.dtype)
         for _, tap in self.taps(values, 0):
             total += tap
         return total
 
     def counts(self, *, pads: bool, dtype: np.dtype[Any]) -> Array:
-        """Return how many places of each window lie in the source, or in it and its pads."""
+        """Return the number of positions of each window inside the source, or its pads, too."""
         lengths = self.src
         if pads:
             lengths = tuple(map(sum, zip(self.src, self.lo, self.hi, strict=True)))
@@ -132,7 +132,7 @@ def _count(
     auto: str,
     ceils: bool,
 ) -> int:
-    """Return how many windows there are; since opset 22 none begins behind source and pads."""
+    """Return the number of windows; since opset 22 none begins after source and pads."""
     room = length + lo + hi - reach
     whole = room // stride + 1
     if not ceils:

@@ -48,7 +48,7 @@ def saturates(operator: Operator, src_dims: Dims | None) -> bool:
     Parameters
     ----------
     operator : Operator
-        With ``saturation="refuse"``.
+        Operator with ``saturation="refuse"``.
     src_dims : tuple of int or None
         Dims of its source; None: not known.
     """

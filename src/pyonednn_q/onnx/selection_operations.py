@@ -1,4 +1,4 @@
-"""What nodes that pick, ask or convert become in a network: by conditions, indices, places."""
+"""Operations of networks for nodes that select by conditions and indices, compare, or convert."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ _LOGIC = {  # as tables of bytes
 
 
 def selection_nodes(what: GraphNode, graph: Graph, computed: list[str]) -> list[Node]:
-    """Return what a node picks, asks or converts, as operations of a network; empty: none does.
+    """Return the operations of a node that selects, compares or converts; empty: there are none.
 
     Parameters
     ----------
     what : GraphNode
-        As ONNX has it.
+        Node of ONNX.
     graph : Graph
         Graph that the node belongs to.
     computed : list of str
-        Those of its inputs that are no constants.
+        Inputs that are not constants.
     """
     dst = what.outputs[0]
     if what.domain or any(what.outputs[1:]) or not dims_of(dst, graph):

@@ -50,7 +50,7 @@ def with_tensors(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        What it says of its own tensors is not looked at.
+        Graph; its own statements about tensors are ignored.
     """
     parts = (graph.nodes, graph.constants, graph.inputs, graph.opsets)
     tensors = inferred(*parts)
@@ -94,7 +94,7 @@ def _known_tensors(
     inputs: Mapping[str, Value],
     opsets: Mapping[str, int],
 ) -> dict[str, KnownTensor]:
-    """Return what is known of every tensor, in order."""
+    """Return type and dims of every tensor, as far as known, in order."""
     known = {
         **{n: KnownTensor(each.dtype.name, each.shape, each) for n, each in constants.items()},
         **{n: KnownTensor(each.dtype, each.lengths or each.dims) for n, each in inputs.items()},
@@ -214,7 +214,7 @@ def node_proto(node: GraphNode) -> NodeProto:
 
 
 def value_proto(name: str, info: Value) -> ValueInfoProto:
-    """Return type and dims as the package onnx has them, of open dims where there are such."""
+    """Return type and dims by the package onnx, which may have open dims."""
     from onnx import helper
 
     if not info.dtype:  # a model need not say what it returns

@@ -31,25 +31,26 @@ Array = np.ndarray[Any, Any]
 
 
 def smoothed(graph: Graph, batches: Iterable[Any], alpha: float = 0.5) -> Graph:
-    """Return a float graph of the same results, easier to quantize: SmoothQuant's.
+    """Return a float graph with the same results that is easier to quantize, by SmoothQuant.
 
-    Convolutions of one group, and products whose weights are a matrix, where all that reads their
-    source is such a layer, and what computes it a layer's chain or a LayerNormalization.
+    It changes sources of convolutions with one group and of products with a weight matrix, if all
+    readers of the source are such layers, and if a layer's chain or a LayerNormalization computes
+    the source.
 
     Parameters
     ----------
     graph : Graph
         Graph of floats, as `load` returns it.
     batches : iterable of (mapping of str to array_like, or array_like)
-        Inputs, as `calibrate` takes them. Read once, and not kept.
+        Inputs, as for `calibrate`; read once and not kept.
     alpha : float
-        How much of the difficulty moves from sources to weights: 0 to 1.
+        Exponent of SmoothQuant, 0 to 1: how much of the range moves from sources to weights.
 
     Returns
     -------
     Graph
-        For `calibrate`. Its float32 results are the same bit for bit, but where a divided channel
-        or its weights leave the normal numbers of float32.
+        Graph for `calibrate`. Its float32 results have the same bits, unless a divided channel or
+        its weights leave the normal range of float32.
 
     Raises
     ------

@@ -46,7 +46,7 @@ class Spelled(NamedTuple):
 
 
 def spelled(view: GraphView, value: str) -> Spelled | None:
-    """Return the activation of a tensor that the nodes behind it compute, if they do.
+    """Return the activation that the nodes after a tensor compute, or None.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def spelled(view: GraphView, value: str) -> Spelled | None:
 
 
 def _next(view: GraphView, known: Mapping[str, Array], nodes: list[GraphNode]) -> GraphNode | None:
-    """Return the first node behind known tensors that reads nothing else that is computed."""
+    """Return the first node after known tensors that reads no other computed tensor."""
     behind = {id(node): node for name in known for node in view.readers.get(name, [])}
     ready = [
         node
@@ -89,7 +89,7 @@ def _next(view: GraphView, known: Mapping[str, Array], nodes: list[GraphNode]) -
 
 
 def _computed(view: GraphView, node: GraphNode, known: Mapping[str, Array]) -> Array | None:
-    """Return what a node makes of the points; None if it does not go number by number."""
+    """Return a node's results for the points; None if it is not elementwise."""
     if node.domain or len(node.outputs) != 1:
         return None
     inputs: list[Array] = []

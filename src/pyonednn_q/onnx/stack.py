@@ -1,4 +1,4 @@
-"""How operands of a matmul lie in stacks, and where values of rows and of columns go."""
+"""Stacks of a matmul's operands, and the places of values for rows and columns."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def check_graphs(
 
 
 def renamed(node: GraphNode, names: Mapping[str, str]) -> GraphNode:
-    """Return a node whose tensors have other names, where there are such."""
+    """Return a node with renamed tensors."""
     inputs = tuple(names.get(name, name) for name in node.inputs)
     outputs = tuple(names.get(name, name) for name in node.outputs)
     return replace(node, inputs=inputs, outputs=outputs)
@@ -122,7 +122,7 @@ def branch_of(
     node : GraphNode
         The If.
     is_true : bool
-        Its condition.
+        Value of the condition.
     fresh : callable
         From the name of a tensor of the branch to one that no tensor around it has.
     """
@@ -162,7 +162,7 @@ def with_names_apart(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As the model has it.
+        Graph of the model.
     """
     if not any(node.row is kinds.IF for node in graph.nodes):
         return graph

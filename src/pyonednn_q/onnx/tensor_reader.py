@@ -32,7 +32,7 @@ class TensorReader:
     Parameters
     ----------
     external : ExternalData
-        Where those come from that lie in files.
+        Reader of tensors that are in files.
     max_elements : int
         Most elements of a tensor.
     """
@@ -175,5 +175,5 @@ class TensorReader:
 
 
 def refused(instead: str, what: str) -> UnsupportedError:
-    """Return the error for what a valid model may have and `Graph` has not."""
+    """Return the error for a part of a valid model that `Graph` does not have."""
     return UnsupportedError("unimplemented", "onnx.load", instead, shortened(what, 200))

@@ -190,7 +190,7 @@ class Constant(NamedTuple):
     shape : tuple of int
         Shape of the array.
     data : bytes
-        Its values in row-major order.
+        Values in row-major order.
     """
 
     dtype: np.dtype[Any]
@@ -223,7 +223,7 @@ def content_or_none(name: str, value: Any) -> Constant | None:  # noqa: ANN401 -
 
 
 def by_content(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function that remembers what it made of small constants; of large ones it does not.
+    """Return a function that caches its results for small constants, not for large ones.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Operators of decoders that onnxruntime has and ONNX, by now, too: written as ONNX's.
+"""onnxruntime's operators of decoders that ONNX has by now, too: written as ONNX's.
 
     SimplifiedLayerNormalization(x, gain)              RMSNormalization
     SkipSimplifiedLayerNormalization(x, skip, gain)    Add, RMSNormalization
@@ -32,7 +32,7 @@ def with_operators_of_onnx(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As it is read. Its opset becomes 23 where that is the first that has what is written.
+        Graph as read. The opset of the result is at least that of the written nodes.
     """
     if graph.opset < _SINCE:
         return graph
@@ -46,7 +46,7 @@ def with_operators_of_onnx(graph: Graph) -> Graph:
 
 
 def _written(node: GraphNode, edit: GraphEdit) -> list[GraphNode]:
-    """Return what a node is of ONNX's operators; none where it is one, or has none."""
+    """Return a node as nodes of ONNX; empty if it is ONNX's, or has no such form."""
     if node.row is kinds.SIMPLE_NORM and not any(node.outputs[1:]):
         return [_norm(node, kinds.RMS_NORM, node.inputs[0], node.inputs[1:])]
     if node.row in _SKIPS and not any(node.outputs[1:_SUM]):

@@ -22,11 +22,11 @@ class Call(NamedTuple):
     Parameters
     ----------
     operator : str
-        ONNX's name of it.
+        ONNX's name of the operator.
     kernels : tuple of str
         oneDNN's names of the implementations that computed products; empty if there were none.
     notes : tuple of str
-        What was done before, after or instead.
+        Conversions before and after the kernels, and replacements of them.
     """
 
     operator: str
@@ -75,11 +75,11 @@ def record(
     Parameters
     ----------
     operator : str
-        ONNX's name of it.
+        ONNX's name of the operator.
     runs : tuple of (Operator, tuple of int)
-        What computed products, and the dims of its source.
+        Operators that computed products, with the dims of their sources.
     *notes : str
-        What else was done; empty ones are left out.
+        Further notes; empty ones are left out.
     """
     calls = _CALLS.get()
     if calls is None:

@@ -67,7 +67,7 @@ class _LayerCodes(NamedTuple):
 
 
 class _GroupSettings(NamedTuple):
-    """How codes are made."""
+    """Options by which codes are chosen."""
 
     groups: int
     widths: tuple[int, ...]
@@ -90,20 +90,20 @@ def grouped_weights(
 ) -> ModelInGroups:
     """Return a float model whose products have weights in groups of few bits.
 
-    MatMul with a constant matrix, and Gemm with one where it computes src · wei + bias. All else
-    stays as it is; `report` says why where it is a product.
+    It changes MatMul with a constant matrix, and Gemm that computes src · wei + bias with one. For
+    other products, `report` says why they are unchanged.
 
     Parameters
     ----------
     model : path, bytes, onnx.ModelProto, Graph or Network
-        A network of floats, as `calibrate` takes it.
+        Float model, as for `calibrate`.
     batches : iterable of (mapping of str to array_like, or array_like)
-        Inputs, as `calibrate` takes them. Read once. For each source 8 · K² bytes are kept. None
-        are needed for "rtn" and "search", which then weigh all inputs alike.
+        Samples of the inputs, as for `calibrate`; read once. 8 · K² bytes are kept for each source.
+        "rtn" and "search" work without batches; all inputs then have the same weight.
     groups : int
         Size of a group: neighbouring inputs that share a scale.
     bits : {4, 8} or sequence of those
-        Width of codes; of several, `mean_bits` or `mean_error` decides for each layer.
+        Bits of a code; with several widths, `mean_bits` or `mean_error` decides for each layer.
     symmetric : bool
         Whether groups have no zero points.
     method : {"rtn", "search", "gptq", "awq", "awq+gptq"}
@@ -111,20 +111,20 @@ def grouped_weights(
     floats : iterable of str
         Names of products that stay in floats, or patterns of names.
     mean_bits : float, optional
-        Most bits of a weight on average, scales not counted.
+        Largest mean number of bits of a weight, without scales.
     mean_error : float, optional
-        Largest mean of the layers' errors, each Σ (y − y_real)² / Σ y_real² over the samples.
+        Largest mean error of a layer, Σ (y − y_real)² / Σ y_real² over the samples.
     form : {"matmul_nbits", "dequantize"}
-        What is written: com.microsoft.MatMulNBits, of groups of 16 to 256; or a
-        DequantizeLinear of blocks before a MatMul, of opset 21 and above.
+        ONNX form: com.microsoft.MatMulNBits, for groups of 16 to 256; or a DequantizeLinear of
+        blocks before a MatMul, from opset 21 on.
     accuracy_level : {0, 1, 4}
-        Attribute of MatMulNBits. At 4 a source becomes 8-bit codes where it runs.
+        Attribute of MatMulNBits. With 4, the source becomes 8-bit codes in each call.
 
     Raises
     ------
     ArgumentError
-        No batches where a method needs some; a model with quantizers, or without such products; no
-        widths that reach a bound.
+        No batches for a method that needs some; a model with quantizers, or without such products;
+        no choice of widths is within the bound.
 
     Examples
     --------

@@ -50,7 +50,7 @@ class SourceProducts:
         Parameters
         ----------
         layers : iterable of GraphNode
-            Those that ran on it.
+            Layers that ran on it.
         constants : mapping of str to ndarray
             Constants of their graph, their weights among them.
         values : mapping of str to ndarray

@@ -50,7 +50,7 @@ def count_fields(data: bytes, known: Known, most: int) -> int:
     known : dict
         As `fields_of` returns it.
     most : int
-        How many are allowed: counting stops there.
+        Largest number allowed; counting stops there.
 
     Raises
     ------

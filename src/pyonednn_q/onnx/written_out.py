@@ -33,12 +33,12 @@ _LAST = np.iinfo(np.int64).max
 
 
 def with_parts_written_out(graph: Graph) -> Graph:
-    """Write Attention and RotaryEmbedding of float32 as the nodes that they are made of.
+    """Write float32 Attention and RotaryEmbedding as the nodes of their definitions.
 
     Parameters
     ----------
     graph : Graph
-        As it is read; lengths may be open.
+        Graph as read; lengths may be open.
     """
     new = {kinds.ATTENTION, kinds.ROTARY}
     if not any(node.row in new for node in graph.nodes):
@@ -220,7 +220,7 @@ class _PartsOfNode:
         return self._add(kinds.TRANSPOSE, apart, perm=(0, 2, 1, 3))
 
     def _behind_past(self, at: int, name: str) -> str:
-        """Return keys or values behind those of before, as results if that is asked for."""
+        """Return keys or values appended to the past ones, as results if requested."""
         node, past = self._node, self._node.input(at + 3)
         present = node.outputs[at] if len(node.outputs) > at else ""
         if past:
@@ -228,7 +228,7 @@ class _PartsOfNode:
         return self._add(kinds.IDENTITY, name, dst=present) if present else name
 
     def _bias(self, mask: str, q: str, k: str, past: str, *, is_grouped: bool) -> list[str]:
-        """Return what is added to scores."""
+        """Return the addend of the scores."""
         bias = []
         low = self._float(-np.inf) if mask or self._node.attributes.get("is_causal", 0) else ""
         if mask:

@@ -98,9 +98,9 @@ def attention_rows(
     scale : float
         Factor of scores.
     dtype : {"s8", "f32"}
-        What the cache holds.
+        Data type of the cache.
     angles : RotaryAngles, optional
-        By which queries and keys are turned first.
+        Angles of a rotary embedding of queries and keys.
 
     Returns
     -------

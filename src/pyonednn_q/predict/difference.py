@@ -31,9 +31,9 @@ class DifferenceReport:
     largest : int
         The greatest ``|a − b|``; 0 when nothing differs.
     mean : float
-        Mean of a − b over all values: whether one lies above the other on average.
+        Mean of a − b over all values.
     at_ties : int or None
-        How many of the differences are at exact ties; None when that was not asked.
+        Number of differences at exact ties; None without `ties`.
     """
 
     compared: int
@@ -48,12 +48,12 @@ class DifferenceReport:
 
     @property
     def rate(self) -> float:
-        """Differing values per value; 0 of nothing."""
+        """Share of values that differ; 0 if there are no values."""
         return self.count / self.compared if self.compared else 0.0
 
     @property
     def all_at_ties(self) -> bool | None:
-        """Whether ties explain every difference; None when that was not asked."""
+        """Whether all differences are at ties; None without `ties`."""
         return None if self.at_ties is None else self.at_ties == self.count
 
     def text(self) -> str:
@@ -81,10 +81,10 @@ def difference_report(
     a, b : array_like of int
         Integers of one shape, of any integer type but uint64.
     ties : array_like of bool, optional
-        Mask of the same shape: where the exact value lies half way between two integers, as
-        `tie_mask` tells.
+        Mask of the same shape: whether the exact value is half way between two integers
+        (`tie_mask`).
     positions : int
-        How many indices of differing values to return.
+        Number of indices of differing values to return.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def difference_report(
 def tie_mask(
     acc: Array, *, src_scale: ArrayLike, wei_scale: ArrayLike, dst_scale: ArrayLike, axis: int = 1
 ) -> Array:
-    """Tell which accumulators have an exact value half way between two integers.
+    """Return a mask of the accumulators whose exact value is half way between two integers.
 
     Scales are taken as float32, the accumulators' channels along `axis` when a scale has several.
     Decided in whole numbers: 2 · acc · src · wei / dst is an odd integer.

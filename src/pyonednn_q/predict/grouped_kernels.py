@@ -47,9 +47,9 @@ class GroupedKernel:
     Attributes
     ----------
     problem : MatMulProblem
-        A matrix by a matrix.
+        Product of two matrices.
     attr : Attr
-        Scales of weights, and of the source, if there are any.
+        Scales of the weights and, if there are any, of the source.
     impl : str
         oneDNN's name of the implementation.
     """
@@ -71,9 +71,9 @@ class GroupedKernel:
         Parameters
         ----------
         src, wei : (M, K) and (K, N) ndarray of int
-            Codes; those of 4 bits in a byte each.
+            Codes, each in a byte of its own, also for 4 bits.
         bias : (N,) ndarray of float32, optional
-            Where the problem has one.
+            Bias, if the problem has one.
         values : mapping
             ``"wei_scale"``, (K / group, N), and ``"src_scale"``, (M, 1) or (M, K / group).
 
@@ -112,7 +112,7 @@ def kernel_sums(
     src : (M, K) ndarray of int
         Codes, without zero points.
     src_scale : (M, 1) or (M, K / group) ndarray of float32
-        What they are worth.
+        Scales of the source.
     wei : (K, N) ndarray of int
         Codes of the weights.
     wei_q : QParams
@@ -132,14 +132,14 @@ def kernel_sums(
 def grouped_kernel(
     problem: MatMulProblem, attr: Attr, impl: str, version: tuple[int, ...]
 ) -> GroupedKernel:
-    """Return the model of an implementation, if it was compared with what is asked of it.
+    """Return the model of an implementation, if it was compared on such problems.
 
     Parameters
     ----------
     problem : MatMulProblem
-        A matrix by a matrix, of 8-bit source and float32 result.
+        Product of two matrices, with 8-bit source and float32 result.
     attr : Attr
-        With scales of groups.
+        Attributes, with scales of groups.
     impl : str
         oneDNN's name of the implementation.
     version : tuple of int
@@ -148,7 +148,7 @@ def grouped_kernel(
     Raises
     ------
     NoModelError
-        Something else than what was compared.
+        The implementation was not compared on such problems.
 
     Examples
     --------

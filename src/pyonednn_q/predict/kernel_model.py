@@ -67,7 +67,7 @@ class KernelModel:
     version: tuple[int, ...] = (3, 7, 0)
 
     def text(self) -> str:
-        """Return what is modelled, and in which order, in a line."""
+        """Return one line: the problem, and the order of operations."""
         order = self.proof.order.text()
         return f"{self.problem.text()} on {self.impl} for {self.isa.text()}: {order}"
 
@@ -89,15 +89,15 @@ class KernelModel:
         values : mapping
             Arrays of scales, zero points and operands, by the names of `Attr.runtime_names`.
         before : ndarray, optional
-            What dst holds before the call, in its dims and data type; a sum post-op reads it.
+            Values of dst before the call, in its dims and data type; a sum post-op reads them.
 
         Raises
         ------
         ArgumentError, DTypeError, ShapeError
             Naming the argument.
         NoModelError
-            Sums that may be added in several ways come to different values (`acc.pairing`),
-            or a function is known within bounds only.
+            Sums depend on an order of additions that is not known (`acc.pairing`), or a function is
+            known within bounds only.
         """
         if self.bounded:
             why = f"{', '.join(self.bounded)} is known within bounds only: use `bounds`"
@@ -127,10 +127,10 @@ class KernelModel:
         values: Mapping[str, Array] | None = None,
         before: Array | None = None,
     ) -> tuple[Array, Array]:
-        """Return the least and the most that the kernel may store.
+        """Return the lowest and the highest value that the kernel may store.
 
-        They differ after a function of which no more is known than bounds (`eltwise_bounds`); what
-        is stored of a value that is not a number is in no bounds.
+        They differ after a function that is known within bounds only (`eltwise_bounds`). Results of
+        NaN have no bounds.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ def kernel_model(
     isa: InstructionSet | str,
     version: tuple[int, ...],
 ) -> KernelModel:
-    """Return the model of an implementation, if one is proven for what is asked of it.
+    """Return the model of an implementation, if one is proven for this problem.
 
     Parameters
     ----------
@@ -224,10 +224,10 @@ def kernel_model(
     Raises
     ------
     NoModelError
-        Nothing is proven for this implementation, or not with these features, or not of shapes like
-        this; or it is known to compute something else here (docs/reference/guards.md).
+        No model is proven for this implementation, these features or shapes like these; or the
+        implementation is known to be wrong here (docs/reference/guards.md).
     ArgumentError
-        The problem is none with 8-bit sums.
+        The problem has no sums of 8-bit products.
     """
     dense, attr = weighted(problem), Attr() if attr is None else attr
     isa = InstructionSet.of(isa)

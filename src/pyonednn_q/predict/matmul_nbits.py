@@ -86,19 +86,19 @@ def matmul_nbits(
     *,
     accuracy_level: int = 4,
 ) -> NDArray[np.float32]:
-    """Return products of float rows with weights in blocks, as onnxruntime rounds them.
+    """Return the product of float rows and weights in blocks, rounded as in onnxruntime.
 
     Parameters
     ----------
     src : (M, K) array_like of float32
-        Real rows.
+        Source rows.
     wei : (K, N) array_like of int
         Codes of the weights.
     wei_q : QParams
-        Scales and zero points (K / block, N) of blocks along axis 0; signed codes and their zero
-        points are stored 2^(bits - 1) more.
+        Scales and zero points, (K / block, N), of blocks along axis 0. onnxruntime stores signed
+        codes and zero points plus 2^(bits - 1).
     bias : (N,) array_like of float32, optional
-        Real values.
+        Bias.
     accuracy_level : {0, 1, 4}
         Attribute of the node.
 
@@ -111,7 +111,7 @@ def matmul_nbits(
     ArgumentError, ShapeError
         Naming the argument.
     NoModelError
-        What is not known: see above.
+        The arithmetic is not known: see the head of this module.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class PlanModel:
     Attributes
     ----------
     plan : Plan
-        The plan that is run.
+        Plan that runs.
     model : KernelModel
         Model of the implementation that runs the plan's primitive.
     """
@@ -77,10 +77,10 @@ class PlanModel:
         bias : array_like, optional
             Real values of the bias, one per output channel, where the plan takes it with the call.
         operands : mapping
-            Leaves of the chain by name, and what else comes with each call: in the dims that the
-            primitive takes, or one value per channel.
+            Leaves of the chain and other arguments of a call, by name: in the primitive's dims, or
+            one value per channel.
         before : ndarray, optional
-            What dst holds before the call, in its dims and data type; a sum post-op reads it.
+            Values of dst before the call, in its dims and data type; a sum post-op reads them.
 
         Raises
         ------
@@ -171,18 +171,18 @@ def plan_model(
     Parameters
     ----------
     plan : Plan
-        What `compose` returned.
+        Plan of `compose`.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        Shapes of the call: of the kind, channels and data types that the plan was made for.
+        Problem with the shapes of the call, and the plan's kind, channels and data types.
     impl, isa, version
         As for `kernel_model`.
 
     Raises
     ------
     NoModelError
-        As `kernel_model` raises it; or the plan leaves more to other primitives than a cast.
+        As `kernel_model` raises it; or the plan needs further primitives other than a cast.
     ArgumentError, ShapeError
-        No plan, or not for this problem.
+        Not a plan, or a plan for another problem.
     """
     instance("plan", plan, Plan)
     if len(plan.leftovers) or not (plan.is_whole or plan.facts.dst in ("bf16", "f16")):

@@ -41,24 +41,24 @@ def activation_divisor(
     samples: ArrayLike | None = None,
     products: ArrayLike | None = None,
 ) -> Array:
-    """Return by what to divide each input channel before weights are quantized in groups.
+    """Return divisors of input channels that reduce the error of weights in groups (AWQ).
 
     Parameters
     ----------
     wei : (OC, IC) array_like
-        Real weights; those of several layers that read one source, one below another.
+        Real weights; layers that read one source are stacked along OC.
     groups, bits, symmetric, method
         As for `group_codes`.
     samples : (..., IC) array_like, optional
         Rows of the real source.
     products : (IC, IC) array_like, optional
-        src.T @ src over samples, in their place.
+        src.T @ src over samples, instead of `samples`.
 
     Returns
     -------
     (IC,) ndarray of float64
-        The layer of ``wei * divisor`` computes the same of ``src / divisor``. Ones, where no other
-        errs less.
+        Divisors: the layer with ``wei * divisor`` computes the same from ``src / divisor``. Ones if
+        no other divisors have a smaller error.
 
     Raises
     ------

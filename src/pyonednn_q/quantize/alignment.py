@@ -40,10 +40,11 @@ class GraphOperator:
     Parameters
     ----------
     kind : str
-        What it computes: one of `BACKWARD` (its source takes the range of its result) or of
-        `FORWARD` (its result takes that of its source). With any other name both keep their own.
+        Kind of operator: one of `BACKWARD` (the source gets the range of the result) or of
+        `FORWARD` (the result gets the range of the source). With any other name, both keep their
+        ranges.
     sources : tuple of str
-        Names of the tensors that it reads; the first is the one whose range is aligned.
+        Names of the tensors that it reads; the range of the first one is aligned.
     result : str
         Name of the tensor that it writes.
     """
@@ -61,20 +62,20 @@ class GraphOperator:
 def align_thresholds(
     graph: Sequence[GraphOperator], thresholds: Mapping[str, Range]
 ) -> dict[str, Range]:
-    """Return thresholds with which operators that can share a scale do.
+    """Return thresholds that give operators one scale for source and result where possible.
 
     Parameters
     ----------
     graph : sequence of GraphOperator
-        In the order in which they run.
+        Operators in the order in which they run.
     thresholds : mapping of str to threshold
-        By the name of every tensor in the graph, in real units: a magnitude, or a range (lo, hi).
-        Values are copied from tensor to tensor as they are.
+        Threshold of every tensor in the graph, in real units: a magnitude, or a range (lo, hi).
+        They are copied from tensor to tensor unchanged.
 
     Returns
     -------
     dict
-        Thresholds of the same tensors. A source that several operators read keeps its own.
+        Thresholds of the same tensors. A source with several readers keeps its own.
 
     Raises
     ------

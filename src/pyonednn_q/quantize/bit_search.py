@@ -40,15 +40,15 @@ _REPEATS, _MOST_REPEATS = 50, 2000
 
 @dataclass(frozen=True, slots=True)
 class BitSearch:
-    """What a search came to.
+    """Result of a search of widths.
 
     Attributes
     ----------
     bits : dict of str to int
-        Widths of the best try; of equal ones the first.
+        Widths of the best trial; the first one among equals.
     score : float
     trials : tuple of SearchTrial
-        All, in order.
+        All trials, in order.
     """
 
     bits: dict[str, int]
@@ -60,7 +60,7 @@ class BitSearch:
 
 
 def size_ratio(bits: Mapping[str, int], weights: Mapping[str, int]) -> float:
-    """Return the size of all weights against FP32.
+    """Return the size of all weights divided by their size in FP32.
 
     Parameters
     ----------
@@ -96,18 +96,18 @@ def constrained_bits(
     weights: Mapping[str, int],
     ratio: float,
 ) -> dict[str, int]:
-    """Return widths lowered, from the last layer to the first, until a size is kept.
+    """Return widths that are lowered, from the last layer to the first, until the size fits.
 
     Parameters
     ----------
     bits : mapping of str to int
         Proposed widths.
     choices : mapping of str to sequence of int
-        Those that each layer may have.
+        Widths that each layer may have.
     weights : mapping of str to int
         Number of weights by layer.
     ratio : float
-        Greatest size against FP32.
+        Largest size, divided by the size in FP32.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def constrained_bits(
 
 
 def reward(score: float, baseline: float) -> float:
-    """Return a score in units of the power of ten that the baseline has: 71.3 of 75 is 7.13.
+    """Return a score divided by the power of ten of the baseline: 71.3 of 75 is 7.13.
 
     Parameters
     ----------
@@ -179,23 +179,23 @@ def search_bits(
     Parameters
     ----------
     evaluate : callable
-        Takes widths by layer, returns a score, more being better: an accuracy, say.
+        Function from widths by layer to a score, higher for better, such as an accuracy.
     choices : mapping of str to sequence of int
         Widths that each layer may have.
     weights : mapping of str to int
         Number of weights by layer.
     ratio : float
-        Greatest size against FP32; every try keeps to it (`constrained_bits`).
+        Largest size, divided by the size in FP32; every trial keeps it (`constrained_bits`).
     propose : {"anneal", "random", "greedy", "coordinate"} or callable
-        What to try next. A callable takes all trials so far and returns, for each layer, a width or
-        an agent's action, a float from 0 to 1.
+        Method that proposes widths. A callable takes all trials so far and returns, for each layer,
+        a width or an agent's action, a float from 0 to 1.
     trials : int
-        How many widths to evaluate, none of them twice; fewer where a search finds no others. A
-        callable's count each, and repeated ones have the score that they had.
+        Number of evaluations; no widths are evaluated twice, and fewer are evaluated if the search
+        finds no others. Each proposal of a callable counts; a repeated one keeps its score.
     warmup : int
-        How many trials have widths drawn at random before a callable is asked.
+        Number of trials with random widths before a callable is called.
     same : sequence of sequence of str
-        Layers that read one tensor; they are aligned.
+        Sets of layers that read one tensor; they get one width.
     baseline : float
         Score of the float network, for `reward`.
     temperature : float
@@ -204,7 +204,7 @@ def search_bits(
     seed : int
         The same seed and scores give the same search.
     log : callable, optional
-        Takes each `SearchTrial` as it is done. For TensorBoard:
+        Function that gets each `SearchTrial` when it is done. For TensorBoard:
         ``lambda trial: writer.add_scalar("score", trial.score, trial.number)``.
 
     Raises

@@ -37,29 +37,29 @@ def estimator(
     bits: int = 8,
     precision: int = 12,
 ) -> Estimator:
-    """Return an estimator that has seen nothing.
+    """Return a new estimator.
 
     Parameters
     ----------
     kind : str
         One of `ESTIMATORS`.
     axis : int, optional
-        The dimension that channels run along: a range for each. None: one for the tensor.
+        Dimension of the channels; each has its own range. None: one range for the tensor.
     symmetric : bool
-        Find (-t, t), or (0, t) where no value (or mean, or median) is below 0. Kinds that look at
-        each value then look at magnitudes.
+        Whether to find (-t, t), or (0, t) if no value (or mean, or median) is below 0. Kinds that
+        use each value then use magnitudes.
     by_batch : bool
-        A batch is one sample: of weights, whose dimension 0 is no sample.
+        Whether a batch is one sample, as for weights.
     percent : (float, float), optional
-        Percentiles of "percentile", (0.01, 99.99) unless said, and of "mean_percentile", (0.1,
-        99.9).
+        Percentiles of "percentile", by default (0.01, 99.99), and of "mean_percentile", by default
+        (0.1, 99.9).
     rate : float
         Rate of "moving_average".
     outliers : float
-        The share at each end that the kinds without outliers leave out.
+        Share at each end that the kinds without outliers leave out.
     bits : int
-        Width of the codes that "histogram", "kl", "mse", "octav" and "search" count the error of,
-        2 to 16.
+        Bits of the codes, 2 to 16, whose error "histogram", "kl", "mse", "octav" and "search"
+        estimate.
     precision : int
         Significant bits of each value that the kinds of `DISTRIBUTIONS` keep, from "percentile" to
         "search", 4 to 53: quantiles are right within 2^-precision of themselves (of 2.2e-308 where
@@ -72,11 +72,11 @@ def estimator(
 
     Notes
     -----
-    In one pass exactly, however batches come and states merge: the min-max, mean, median and
-    percentile kinds of `AGGREGATES` (they keep two numbers of each sample). "moving_average" has an
-    order: merging puts one's samples behind the other's. The kinds of `DISTRIBUTIONS` are exactly
-    those of one pass, too, over values of `precision` bits. Sources: NNCF's range initialisers,
-    torch.ao's observers, TensorRT's calibration, OCTAV.
+    The min-max, mean, median and percentile kinds of `AGGREGATES` keep two numbers for each sample.
+    Their results do not depend on how the data is split into batches or merged. "moving_average"
+    depends on the order: merging appends the other's samples. The kinds of `DISTRIBUTIONS` do not
+    depend on it either; their values are rounded to `precision` bits. Sources: NNCF's range
+    initialisers, torch.ao's observers, TensorRT's calibration, OCTAV.
 
     Examples
     --------
@@ -117,27 +117,27 @@ def collect(
     limit: int | None = None,
     progress: bool = True,
 ) -> dict[str, Estimator]:
-    """Return estimators of a network's tensors, in one pass over sample batches.
+    """Return estimators of the tensors of a network, in one pass over sample batches.
 
     Parameters
     ----------
     run : callable
-        Takes a batch as `batches` gives it, returns tensors by name: anything NumPy takes, or
-        torch's tensors on the CPU.
+        Function from a batch to tensors by name: anything that NumPy takes, or torch's tensors on
+        the CPU.
     batches : iterable
         Batches of anything: arrays, a PyTorch loader, a generator. It is read once.
     estimators : mapping of str to Estimator, or callable
-        Which tensors to look at, and how; those that are there already go on and are changed. Or
-        what makes one, for every tensor that `run` returns.
+        Estimators of the tensors to observe, by name; they are changed in place. Or a function that
+        makes one for every tensor that `run` returns.
     limit : int, optional
-        How many batches to read, at the most.
+        Largest number of batches to read.
     progress : bool
-        Whether to show on a terminal (standard error) how far it is, once that takes over a second.
+        Whether to show progress on a terminal (standard error), from one second on.
 
     Raises
     ------
     ArgumentError
-        No batches; a tensor that `run` did not return; values that are not finite, by the name of
+        No batches; a tensor that `run` did not return; values that are not finite, with the name of
         their tensor.
 
     Examples
@@ -208,12 +208,12 @@ def gathered(
 
 
 def merged(first: Mapping[str, Estimator], second: Mapping[str, Estimator]) -> dict[str, Estimator]:
-    """Return the states of two parts of the data as one: what `collect` over both would give.
+    """Return the joined states of two parts of the data, as `collect` over both gives them.
 
     Parameters
     ----------
     first, second : mapping of str to Estimator
-        Results of `collect`; a tensor that only one has stays as it is there.
+        Results of `collect`; an estimator that only one of them has is kept.
 
     Raises
     ------

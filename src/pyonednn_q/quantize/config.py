@@ -47,7 +47,7 @@ class LayerSettings:
     Attributes
     ----------
     weights, activations : TensorSettings or None
-        None: in float.
+        Settings of the tensor; None: float.
     """
 
     weights: TensorSettings | None
@@ -99,7 +99,7 @@ class ScopeOverride:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionSettings:
-    """How widths of layers are to be found.
+    """How the widths of layers are chosen.
 
     Attributes
     ----------
@@ -118,13 +118,13 @@ class PrecisionSettings:
     tolerance : float
         Tolerance of `hutchinson_trace`.
     data_points : int
-        How many samples to estimate the trace from.
+        Number of samples to estimate the trace from.
     widths : str
         "strict" or "liberal", for `source_bits`.
     eval_subset_ratio : float
-        Share of the samples that each trial is to be evaluated on.
+        Share of the samples on which each trial is evaluated.
     traces_per_layer_path : str or None
-        Where torch's tensor of traces lies, for `sensitivity`; None: they are estimated.
+        Path of torch's tensor of traces, for `sensitivity`; None: traces are estimated.
     """
 
     kind: str = "manual"
@@ -141,41 +141,41 @@ class PrecisionSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuantizationConfig:
-    """What a configuration says; `read_config` makes it.
+    """A configuration of the training tool; `read_config` makes it.
 
     Attributes
     ----------
     weights, activations : TensorSettings
-        Where nothing overrides them.
+        Default settings of tensors.
     weight_scopes, activation_scopes : Scopes
-        Which layers' weights and activations are quantized.
+        Scopes of the layers whose weights and activations are quantized.
     overrides : tuple of ScopeOverride
-        By scope; a later one wins.
+        Overrides by scope; a later one replaces earlier ones.
     ranges : tuple of ScopeOverride
-        Settings of ranges by scope. If there are any, exactly one of them holds for each quantized
+        Settings of ranges by scope. If there are any, exactly one must match each quantized
         tensor.
     bitwidth_per_scope : tuple of (int, str)
         Widths, and the layers that have them: the name, or with ``|WEIGHT``, ``|OUTPUT`` or
         ``|INPUT0`` behind it for one of its tensors.
     linked : tuple of tuple of str
-        Sets of tensors that share a scale; none is in two.
+        Sets of tensors that share a scale; no tensor is in two.
     overflow_fix : str
         "enable", "first_layer_only" or "disable": which weights use half of the range.
     target_device : str
         "ANY", "CPU", "CPU_SPR", "GPU", "NPU" or "TRIAL": whose quantizers; codes run here.
     precision : PrecisionSettings or None
-        None: widths as they stand.
+        Search of widths; None: fixed widths.
     batch_norm_samples : int
-        How many samples statistics of batch norms are to come from (`channel_moments`); 0: those
-        that are there stay.
+        Number of samples that adapt the statistics of batch norms (`channel_moments`); 0: they are
+        unchanged.
     quantize_inputs, quantize_outputs : bool
-        Whether the network's inputs and outputs are, as `placements` has it.
+        Whether inputs and outputs of the network are quantized, as in `placements`.
     standard_onnx : bool
-        Export QuantizeLinear and DequantizeLinear (`to_onnx`), not FakeQuantize.
+        Whether to export QuantizeLinear and DequantizeLinear (`to_onnx`) instead of FakeQuantize.
     validate_scopes : bool
         Whether `layers` refuses scopes that name no layer.
     unused : tuple of str
-        Keys that are there and decide nothing here.
+        Keys of the configuration without an effect here.
     """
 
     weights: TensorSettings
@@ -199,14 +199,15 @@ class QuantizationConfig:
     def layers(
         self, names: Sequence[str], *, first: Sequence[str] | None = None
     ) -> dict[str, LayerSettings]:
-        """Return how each layer is quantized.
+        """Return the settings of each layer.
 
         Parameters
         ----------
         names : sequence of str
             Names of all layers, in order.
         first : sequence of str, optional
-            Those that read the network's inputs, for "first_layer_only"; else the first of `names`.
+            Layers that read the network's inputs, for "first_layer_only"; default: the first of
+            `names`.
 
         Raises
         ------
@@ -231,14 +232,14 @@ class QuantizationConfig:
     def placements(
         self, graph: Sequence[GraphOperator], target: QuantizationTarget
     ) -> tuple[Placement, ...]:
-        """Return where quantizers of activations go, as `place_quantizers` finds it.
+        """Return the quantizers of activations that `place_quantizers` finds.
 
         Parameters
         ----------
         graph : sequence of GraphOperator
             In the order in which they run; scopes are names of their results.
         target : QuantizationTarget
-            What runs quantized.
+            Target that decides what runs quantized.
 
         Raises
         ------
@@ -257,7 +258,7 @@ class QuantizationConfig:
         )
 
     def by_hand(self, names: Sequence[str]) -> dict[str, int]:
-        """Return the settled widths of weights: `by_hand` of `assign_bits`.
+        """Return the fixed widths of weights: `by_hand` of `assign_bits`.
 
         Parameters
         ----------

@@ -58,16 +58,17 @@ def qparams_by(
     Parameters
     ----------
     convention : {"onnxruntime", "torch", "tflite", "tpu_mlir", "onednn", "nncf"}
-        Whose formulas; see the head of this module.
+        Runtime whose formulas are used; see the head of this module.
     lo, hi : float or (C,) array_like
-        As `Estimator.range` gives them, in real units, lo <= hi; (C,) with `axis`.
+        Ends of the range in real units, lo <= hi, as `Estimator.range` returns them; (C,) with
+        `axis`.
     dtype : {"u8", "s8"}
-        Data type of the codes. TPU-MLIR's asymmetric ranges decide it themselves: another is
+        Data type of the codes. TPU-MLIR's asymmetric ranges decide the type; another one is
         refused.
     symmetric : bool
-        No zero point but that in the middle of the type; "onednn" is so always.
+        Whether the zero point is in the middle of the type; always so for "onednn".
     axis : int, optional
-        The dimension of the tensor that the channels run along.
+        Dimension of the channels in the tensor.
 
     Raises
     ------
@@ -196,14 +197,14 @@ def _nncf(low: Array, high: Array, dtype: str, *, symmetric: bool, axis: int | N
 
 
 def quantization_factor(values: ArrayLike, kind: str = "activations") -> float:
-    """Return what oneDNN's text multiplies real values by to get codes: 255/R or 127/R.
+    """Return the factor from real values to codes in oneDNN's text: 255/R or 127/R.
 
     R is the largest magnitude; scales of oneDNN v3 are the reciprocals.
 
     Parameters
     ----------
     values : array_like
-        Real values of the tensor; of activations none below 0.
+        Real values of the tensor; for activations, none below 0.
     kind : {"activations", "weights"}
         u8 codes, 255/R; or s8 codes, 127/R.
 

@@ -38,7 +38,7 @@ Array = np.ndarray[Any, Any]
 def corrected_bias(
     wei: ArrayLike, bias: ArrayLike, quantized: ArrayLike, src_mean: ArrayLike
 ) -> Array:
-    """Return the bias with which a layer's mean result is that of the float layer.
+    """Return the bias that gives a quantized layer the mean result of the float layer.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def corrected_bias(
     bias : (C,) array_like
         Real bias.
     quantized : (C, ...) array_like
-        What the codes of the weights stand for (`IntegerWeights.dequantize`).
+        Real values of the codes (`IntegerWeights.dequantize`).
     src_mean : array_like
         Mean of the real source over samples, and over places where a convolution shares weights:
         broadcasts to one channel's weights; (IC, 1, 1) of a convolution.
@@ -79,22 +79,22 @@ def corrected_bias(
 
 
 def equalized(first: ArrayLike, bias: ArrayLike, second: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return two layers' weights whose shared channels have like ranges, and the first's bias.
+    """Return two layers' weights with similar ranges of shared channels, and the first's bias.
 
     Parameters
     ----------
     first : (C, ...) array_like
         Weights of the first layer, output channels first.
     bias : (C,) array_like
-        Its bias.
+        Bias of the first layer.
     second : (OC, C, ...) array_like
-        Weights of the second, which reads those channels. Between them may stand what is
-        homogeneous: relu, leaky relu, pooling.
+        Weights of the second layer, which reads these channels. Between the two may be homogeneous
+        functions: relu, leaky relu, pooling.
 
     Returns
     -------
     first, bias, second : ndarray of float64
-        A channel that is 0 on either side stays as it is.
+        New weights and bias; a channel that is 0 in one of the layers is unchanged.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def equalized(first: ArrayLike, bias: ArrayLike, second: ArrayLike) -> tuple[Arr
 
 
 def smoothed(src_max: ArrayLike, wei: ArrayLike, alpha: float = 0.5) -> tuple[Array, Array]:
-    """Return by what to divide each input channel, and weights that make up for it.
+    """Return a divisor for each input channel, and the weights multiplied by it (SmoothQuant).
 
     Parameters
     ----------
@@ -136,14 +136,14 @@ def smoothed(src_max: ArrayLike, wei: ArrayLike, alpha: float = 0.5) -> tuple[Ar
     wei : (OC, IC, ...) array_like
         Real weights.
     alpha : float
-        How much of the difficulty moves from source to weights: 0 to 1.
+        Exponent of SmoothQuant, 0 to 1: how much of the range moves from source to weights.
 
     Returns
     -------
     divisor : (IC,) ndarray
-        1 where source or weights are 0.
+        Divisors; 1 for channels in which source or weights are 0.
     wei : ndarray
-        Times the divisors: the layer computes the same of ``src / divisor``.
+        Weights times divisors: with ``src / divisor``, the layer computes the same.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def folded_batch_norm(
     beta: ArrayLike,
     epsilon: float = 1e-5,
 ) -> tuple[Array, Array]:
-    """Return weights and bias that compute a layer and the batch norm behind it.
+    """Return weights and bias of a layer that includes the batch norm after it.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def folded_batch_norm(
         of the layer's results over sample batches, as `mean` and `variance`, adapt the statistics
         to them.
     epsilon : float
-        What is added to the variance.
+        Number that is added to the variance.
 
     Returns
     -------
@@ -227,17 +227,17 @@ def channel_moments(
 ) -> tuple[Array, Array]:
     """Return the mean and the variance of each channel, in one pass over sample batches.
 
-    With a layer's results as batches these are the statistics of the batch norm behind it: as
-    `folded_batch_norm` takes them, they adapt it to quantized weights, or to other data.
+    From the results of a layer, these are the statistics of the batch norm after it: passed to
+    `folded_batch_norm`, they adapt it to quantized weights or to other data.
 
     Parameters
     ----------
     batches : iterable of array_like
-        Finite real values, samples along dimension 0. Read once; joined by Chan's formula.
+        Finite real values, samples along dimension 0; read once, and joined by Chan's formula.
     axis : int
-        The dimension of channels.
+        Dimension of the channels.
     samples : int, optional
-        Read no more once so many samples were seen, at least 1.
+        Number of samples after which reading stops, at least 1.
 
     Returns
     -------

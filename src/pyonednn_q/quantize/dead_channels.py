@@ -33,7 +33,7 @@ def without_dead_channels(
     codes : ndarray of int8 or uint8
         Codes of weights.
     q : QParams
-        What they mean, per tensor, or along `axis`.
+        Scales and zero points, per tensor or along `axis`.
     axis : int
         Dimension of the output channels.
     src_scale : float

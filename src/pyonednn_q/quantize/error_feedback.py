@@ -50,7 +50,7 @@ def fed_back_codes(
     scale, zero_point : (OC, groups) ndarray
         What codes of each group of neighbours are worth.
     dtype : {"s4", "s8", "u4", "u8"}
-        What codes become.
+        Data type of the codes.
     damping : float
         Parts of the mean moment that are added to each; more where the sum cannot be inverted.
 
@@ -96,7 +96,7 @@ def moved_codes(
     wei, products, scale, zero_point, dtype
         As for `fed_back_codes`.
     codes : (OC, IC) ndarray of float64
-        Where they begin.
+        Codes to begin with.
     sweeps : int
         How many times all inputs are gone through, at the most.
 
@@ -135,7 +135,7 @@ def output_errors(apart: Array, products: Array) -> Array:
     Parameters
     ----------
     apart : (OC, IC) ndarray of float64
-        What weights are off by.
+        Errors of the weights.
     products : (IC, IC) ndarray of float64
         src.T @ src over the samples.
     """

@@ -20,21 +20,21 @@ Array = np.ndarray[Any, Any]
 
 
 class Estimator(ABC):
-    """A range of values, found in one pass over batches of them.
+    """Estimator of the range of values, in one pass over batches.
 
-    Made by `estimator`. It holds plain arrays: it pickles, copies, and travels between processes.
-    What is stated of a method holds for every kind.
+    `estimator` makes one. It holds plain arrays, so it can be pickled, copied, and sent between
+    processes. All kinds have these methods.
 
     Attributes
     ----------
     kind : str
-        Its name, as in `ESTIMATORS`.
+        Name of the kind, as in `ESTIMATORS`.
     axis : int or None
-        The dimension of a batch that channels run along; None: one range for the tensor.
+        Dimension of the channels in a batch; None: one range for the tensor.
     symmetric : bool
-        Whether ranges are (-t, t), or (0, t) where nothing that they come from was below 0.
+        Whether ranges are (-t, t), or (0, t) if no value was below 0.
     by_batch : bool
-        Whether a batch is one sample, as weights are; else each index of its dimension 0.
+        Whether a batch is one sample, as for weights; else each index of dimension 0 is one.
     """
 
     def __init__(
@@ -55,20 +55,20 @@ class Estimator(ABC):
         self._greatest: Array | None = None
 
     def update(self, batch: ArrayLike) -> None:
-        """Take values in.
+        """Add the values of a batch.
 
         Parameters
         ----------
         batch : array_like
-            Finite real values, samples along dimension 0 (along none where that is `axis`, and with
-            `by_batch`).
+            Finite real values. Dimension 0 runs over samples, unless `axis` is 0 or `by_batch` is
+            set.
 
         Raises
         ------
         ArgumentError
             No values, or some that are not finite.
         ShapeError
-            No such dimension, or another number of channels than before.
+            There is no such dimension, or the number of channels differs from earlier batches.
         """
         values = numbers("batch", batch)
         if not values.size:
@@ -84,7 +84,7 @@ class Estimator(ABC):
         self._take(values, least, greatest)
 
     def merge(self, other: Estimator) -> Estimator:
-        """Return what one estimator would be that had seen the values of both, these first.
+        """Return the estimator of the values of both, these first.
 
         Neither changes; `absorb` changes this one instead.
 
@@ -100,7 +100,7 @@ class Estimator(ABC):
         return both
 
     def absorb(self, other: Estimator) -> None:
-        """Take in what another estimator has seen; as `merge`, in place."""
+        """Add the values of another estimator: `merge` in place."""
         instance("other", other, type(self))
         if self.parameters() != other.parameters():
             wanted = f"a {self.kind} of the same parameters"
@@ -124,7 +124,7 @@ class Estimator(ABC):
         Raises
         ------
         ArgumentError
-            Nothing was taken in.
+            No values were added.
         """
         if self._least is None:
             raise ArgumentError("range", "an estimator without values", "an update before it")
@@ -137,12 +137,12 @@ class Estimator(ABC):
 
     @property
     def signed(self) -> bool:
-        """Whether any value was below 0, in any channel; of means and medians, any of those."""
+        """Whether any value was below 0; for means and medians, whether any of those was."""
         return self._least is not None and bool((self._least < 0.0).any())
 
     @property
     def extremes(self) -> tuple[Array, Array] | None:
-        """The least and the greatest value of each channel, whatever the range; None of nothing."""
+        """Lowest and highest value of each channel, whatever the range; None without values."""
         if self._least is None or self._greatest is None:
             return None
         return self._least.copy(), self._greatest.copy()
@@ -183,7 +183,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def parameters(self) -> tuple[Any, ...]:
-        """Return all that was asked for: estimators that merge have it in common."""
+        """Return all parameters; only estimators with equal parameters merge."""
 
     @abstractmethod
     def _take(self, values: Array, least: Array, greatest: Array) -> None:

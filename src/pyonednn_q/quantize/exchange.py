@@ -26,7 +26,7 @@ def to_onnx(qparams: QParams) -> dict[str, Any]:
     Parameters
     ----------
     qparams : QParams
-        Its scale is narrowed to float32.
+        Scale and zero point; the scale is rounded to float32.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def to_onnx(qparams: QParams) -> dict[str, Any]:
     Raises
     ------
     ArgumentError
-        A scale that float32 has as 0 or infinite.
+        A scale that becomes 0 or infinite in float32.
 
     Examples
     --------
@@ -70,11 +70,11 @@ def from_onnx(
     ----------
     y_scale : () or (C,) array_like of float
     y_zero_point : array of the codes' type, optional
-        Its dtype is that of the codes; without it they are u8 and the zero point is 0, as in ONNX.
+        Zero point; its dtype is that of the codes. Default: u8 codes and zero point 0, as in ONNX.
     axis : int
-        Axis of the channels, or that which is cut into blocks; not used per tensor.
+        Axis of the channels, or of the blocks; ignored per tensor.
     block_size : int
-        How many neighbours along the axis share a scale; 0: all of a channel.
+        Number of neighbours along the axis that share a scale; 0: all of a channel.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def from_torch(tensor: Any) -> QParams:  # noqa: ANN401 - torch is optional
     Parameters
     ----------
     tensor : torch.Tensor
-        Quantized per tensor or per channel.
+        Tensor that is quantized per tensor or per channel.
 
     Raises
     ------

@@ -52,12 +52,12 @@ def level_range(
     bits : int
         Width of the codes in bits, 2 to 16.
     signed : bool
-        Codes on both sides of 0, or from 0 on.
+        Whether codes are on both sides of 0; else from 0 on.
     narrow : bool
-        255 levels instead of 256: without the lowest code, so that the rest can change sign;
-        without the highest where symmetric codes begin at 0.
+        Whether there are 255 levels instead of 256: without the lowest code, so that the negative
+        of each code exists; without the highest code if symmetric codes begin at 0.
     symmetric : bool
-        If not, codes begin at 0, whatever `signed` says.
+        Whether the range is symmetric; if not, codes begin at 0, whatever `signed` is.
 
     Raises
     ------
@@ -100,30 +100,32 @@ def fq_from_range(
     Parameters
     ----------
     lo, hi : float or array_like
-        As `Estimator.range` gives them, in real units: one value, (C,), or in the tensor's rank.
-        Symmetric: `hi` is the largest magnitude, and `lo` below 0 where values were.
+        Ends of the range in real units, as `Estimator.range` returns them: one value, (C,), or in
+        the tensor's rank. Symmetric: `hi` is the largest magnitude, and `lo` is below 0 if values
+        were.
     bits : int
         Width of the codes in bits, 2 to 16.
     symmetric : bool
-        Zero in the middle (or at the low end, without values below 0); else a zero point.
+        Whether 0 is in the middle (or at the low end, without values below 0); else there is a zero
+        point.
     signed : bool, optional
-        Whether symmetric ranges have both signs. True: always. None or False: as `lo` says, but
-        version 2 takes False as from 0 on.
+        Whether symmetric ranges have both signs. True: always. None or False: by `lo`; with version
+        2, False means ranges from 0 on.
     narrow : bool
-        One level less, at the low end (at the high end where that is 0). Version 2 has it of
-        symmetric ranges alone.
+        Whether there is one level less, at the low end (at the high end if the low end is 0). With
+        version 2, for symmetric ranges only.
     half_range : bool
-        Stretch a range of half as many levels, so that codes lie in [-64, 63] (narrow: [-64, 64])
-        and products of u8 codes cannot saturate on CPUs without VNNI. Symmetric only, but of
-        version 2.
+        Whether to stretch a range of half as many levels, so that codes are in [-64, 63] (narrow:
+        [-64, 64]) and products with u8 codes cannot saturate on CPUs without VNNI. Symmetric
+        ranges only, except with version 2.
     strict_zero : bool
         Whether 0 is always a level of asymmetric ranges: a side that rounds to no level at all
-        becomes 0. The training tool leaves it, and an exported operator then shifts all values.
+        becomes 0. The training tool keeps the side; an exported operator then shifts all values.
     unify_zero : bool
         Whether asymmetric ranges all have the channels' mean zero point.
     version : {3, 2}
-        Whose rule. Version 2 knows neither `strict_zero` nor `unify_zero`. Its half range is of
-        values that were cut to the range of `bits` - 1 before.
+        Version of NNCF. Version 2 has neither `strict_zero` nor `unify_zero`. Its half range needs
+        values that were clipped to the range of `bits` - 1 before.
 
     Raises
     ------
@@ -186,9 +188,9 @@ def tune_range(
     bits : int
         Width of the codes in bits, 2 to 16.
     strict : bool
-        A side that rounds to no level becomes 0.
+        Whether a side that rounds to no level becomes 0.
     unify : bool
-        One zero point for all channels, the rounded mean of theirs.
+        Whether all channels get one zero point, the rounded mean of theirs.
 
     Returns
     -------

@@ -45,28 +45,28 @@ def group_codes(
     samples: ArrayLike | None = None,
     products: ArrayLike | None = None,
 ) -> tuple[Array, QParams]:
-    """Return weights as codes, and what each group of them is worth.
+    """Return codes of weights in groups, and their QParams.
 
     Parameters
     ----------
     wei : (OC, IC) or (IC, OC) array_like
         Real weights, finite.
     groups : int
-        Size of a group: how many neighbouring weights of an output channel share a scale. It
-        divides their number.
+        Size of a group: the number of neighbouring weights of an output channel that share a
+        scale. It must divide their number.
     bits : {4, 8}
         Width of the codes.
     axis : int
         Axis of the output channels: 0 of an inner product, -1 of a matmul.
     symmetric : bool
-        Whether zero points are 0, and codes signed; else they are unsigned.
+        Whether zero points are 0 and codes signed; else codes are unsigned.
     method : {"rtn", "search", "gptq"}
-        How codes and scales are chosen: to nearest; by the least error of a group; by the least
-        error of outputs, of correlated inputs, which samples are needed for.
+        How codes and scales are chosen: to nearest; by the least error of the weights of a group;
+        by the least error of the outputs, which needs samples.
     samples : (..., IC) array_like, optional
         Rows of the real source.
     products : (IC, IC) array_like, optional
-        src.T @ src over samples, in their place: such sums can be added to.
+        src.T @ src over samples, instead of `samples`; such sums can be accumulated.
 
     Returns
     -------

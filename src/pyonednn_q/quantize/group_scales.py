@@ -38,7 +38,7 @@ def range_scales(parts: Array, dtype: str, *, symmetric: bool) -> tuple[Array, A
     parts : (OC, groups, size) ndarray of float64
         Weights.
     dtype : {"s4", "s8", "u4", "u8"}
-        What codes become.
+        Data type of the codes.
     symmetric : bool
         Whether zero points are 0.
 

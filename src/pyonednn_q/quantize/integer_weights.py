@@ -44,14 +44,15 @@ _METHODS = ("max", "mse")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerWeights:
-    """Weights as integers, and what one step of them is worth.
+    """Weights as integers with scales.
 
     Attributes
     ----------
     codes : ndarray of int8
-        In the shape of the weights.
+        Codes, in the shape of the weights.
     scale : ndarray of float64
-        () per tensor, (C,) per channel, (C, K / group) per group: K weights of a channel in order.
+        Real value of one step: () per tensor, (C,) per channel, (C, K / group) per group of the K
+        weights of a channel, in order.
     axis : int
         Axis of the output channels.
     bits : int
@@ -65,7 +66,7 @@ class IntegerWeights:
 
     @property
     def qparams(self) -> QParams:
-        """Scale and zero point 0, as operators take them; groups have none."""
+        """QParams with zero point 0, for operators; there are none for groups."""
         if self.scale.ndim == 2:
             raise ArgumentError("qparams", "scales of groups", "weights per channel or per tensor")
         axis = self.axis if self.scale.ndim else None
@@ -104,23 +105,24 @@ def integer_weights(
     bits : int
         Width of the codes, 2 to 8.
     granularity : {"per_channel", "per_tensor", "per_group"}
-        What shares a scale.
+        Part of the weights that shares a scale.
     group : int, optional
-        Size of a group, for "per_group": how many weights of a channel, in their order, share one;
-        it divides their number.
+        Size of a group, for "per_group": the number of consecutive weights of a channel that share
+        a scale; it must divide their number.
     axis : int
         Axis of the output channels: 0 of a convolution and an inner product, -1 of a matmul.
     narrow : bool
-        Leave the lowest code out, so that codes can change their sign.
+        Whether the lowest code is left out, so that the negative of each code exists.
     half_range : bool
-        Use half of the codes of 8 bits, where u8 sources cannot make products saturate.
+        Whether to use half of the range of 8 bits, so that products with u8 sources cannot
+        saturate.
     method : {"max", "mse"}
-        The end of the range: the largest magnitude, or the least squared error on a grid
-        (`mse_threshold`).
+        How the end of the range is chosen: the largest magnitude, or the least squared error on a
+        grid (`mse_threshold`).
     rounding : {"even", "away"}
         Rounding of ties: to even, as oneDNN and ONNX; or away from 0, as TPU-MLIR.
     least_scale : float
-        Scales are no smaller: TPU-MLIR has 1e-5.
+        Smallest scale; TPU-MLIR uses 1e-5.
 
     Raises
     ------
@@ -172,7 +174,7 @@ def integer_weights(
 def bias_codes(
     wei: IntegerWeights, bias: ArrayLike, src_q: QParams, *, compensate: bool = False
 ) -> Array:
-    """Return a real bias in units of the accumulator, as dialects with an s32 bias want it.
+    """Return a bias in units of the accumulator, for dialects with an s32 bias.
 
     rne(bias / (src_scale · wei_scale)); with `compensate` half away(that − src_zp · Σ wei_q), which
     a runtime adds that multiplies codes without their zero point, as TPU-MLIR.
@@ -180,13 +182,13 @@ def bias_codes(
     Parameters
     ----------
     wei : IntegerWeights
-        Per channel or per tensor.
+        Weights, per channel or per tensor.
     bias : (C,) array_like
         Real values.
     src_q : QParams
         Scale and zero point of the source, per tensor.
     compensate : bool
-        Take the share of the source's zero point off.
+        Whether to subtract the share of the source's zero point.
 
     Returns
     -------
@@ -223,12 +225,12 @@ def bias_codes(
 
 
 def pack4(codes: ArrayLike) -> Array:
-    """Return codes of 4 bits two in a byte, flat: the first in the low four bits.
+    """Return 4-bit codes packed two in a byte, flat; the first one is in the low four bits.
 
     Parameters
     ----------
     codes : array_like of int
-        From -8 to 15: signed, or unsigned ones; of the types of ml_dtypes, too.
+        Codes, signed or unsigned, from -8 to 15; also in the 4-bit types of ml_dtypes.
 
     Returns
     -------
@@ -257,16 +259,16 @@ def pack4(codes: ArrayLike) -> Array:
 
 
 def unpack4(packed: ArrayLike, shape: tuple[int, ...], *, signed: bool = True) -> Array:
-    """Return what `pack4` packed, in a shape.
+    """Return the codes that `pack4` packed, in their shape.
 
     Parameters
     ----------
     packed : (n,) array_like of uint8
         Two codes in each byte.
     shape : tuple of int
-        Shape of the codes: 2 n of them, or one less.
+        Shape of the codes, with 2 n elements or one less.
     signed : bool
-        Whether four bits stand for -8 to 7, or for 0 to 15.
+        Whether codes are -8 to 7; else 0 to 15.
 
     Raises
     ------

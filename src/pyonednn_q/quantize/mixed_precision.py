@@ -44,9 +44,9 @@ class BitAssignment:
     Attributes
     ----------
     bits : dict of str to int
-        By layer.
+        Width of each layer, in bits.
     sensitivity, cost : float
-        Their sums.
+        Sums over the layers.
     exact : bool
         Whether no other choice is less sensitive within the limit (with `order`: no other sequence
         that never falls). False where more than 200 000 partial choices had to be thinned out.
@@ -150,7 +150,7 @@ def bit_complexities(flops: Mapping[str, float], choices: Mapping[str, Mapping[i
 def ratio_limit(
     flops: Mapping[str, float], costs: Mapping[str, Mapping[int, float]], ratio: float = 1.5
 ) -> float:
-    """Return the bit complexity that lies `ratio` times below that of INT8.
+    """Return the bit complexity of INT8 divided by `ratio`.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def ratio_limit(
     Raises
     ------
     ArgumentError
-        A ratio outside what any choice of widths has.
+        A ratio that no choice of widths reaches.
 
     Examples
     --------
@@ -200,16 +200,16 @@ def assign_bits(
         Loss of each layer by each of its possible widths: from `sensitivity`, or from output
         error on data.
     costs : mapping of str to mapping of int to float
-        What each costs, in any unit; the same layers and widths.
+        Cost of each width, in any unit, for the same layers and widths.
     limit : float
-        Greatest sum of costs, in that unit.
+        Largest sum of costs, in that unit.
     order : sequence of str, optional
         All layers by ascending average trace: widths never fall along it.
     by_hand : mapping of str to int, optional
-        Layers whose width is settled.
+        Widths of layers that are fixed beforehand.
     same : sequence of sequence of str
-        Layers that have one width: those that read one tensor (`readers` of each `Placement`).
-        Sets that overlap are one.
+        Sets of layers with one width, such as those that read one tensor (`readers` of each
+        `Placement`). Overlapping sets are joined.
 
     Raises
     ------

@@ -51,15 +51,15 @@ def from_matmul_nbits(
     Parameters
     ----------
     b : (N, K / block_size, block_size * bits / 8) array_like of uint8
-        Packed codes; flat ones are taken, too.
+        Packed codes; also in a flat array.
     scales : (N * K / block_size,) array_like of float
-        They may be negative: onnxruntime's quantizer gives the largest weight of a block its lowest
-        code.
+        Scales; they may be negative, because onnxruntime's quantizer maps the weight of largest
+        magnitude to the lowest code.
     zero_points : array_like, optional
-        Packed uint8, the blocks of a column beginning with a byte; or real ones of the scales'
-        type, if they are whole numbers. Left out: 2^(bits - 1).
+        Packed uint8, where each column begins with a new byte; or whole numbers in the scales'
+        type. Default: 2^(bits - 1).
     k, n, bits, block_size : int
-        The attributes K, N, bits and block_size. A last block that is cut short is refused.
+        Attributes K, N, bits and block_size. An incomplete last block is refused.
 
     Returns
     -------
@@ -132,22 +132,22 @@ def block_parts(
 
 
 def to_matmul_nbits(codes: ArrayLike, wei_q: QParams) -> tuple[Array, Array, Array | None]:
-    """Return what a com.microsoft.MatMulNBits of ONNX takes for weights in groups.
+    """Return the inputs of a com.microsoft.MatMulNBits of ONNX for weights in groups.
 
     Parameters
     ----------
     codes : (K, N) array_like of int
         Codes, one in a byte.
     wei_q : QParams
-        What they are worth: s4, u4, s8 or u8, with a block along axis 0.
+        Scales and zero points: s4, u4, s8 or u8, with a block along axis 0.
 
     Returns
     -------
     b : (N, K / block, block * bits / 8) ndarray of uint8
-        Packed codes; signed ones 2^(bits - 1) more.
+        Packed codes; signed codes are stored plus 2^(bits - 1).
     scales : (N, K / block) ndarray of float32
     zero_points : (N, bytes) ndarray of uint8, or None
-        None where each is 2^(bits - 1), what the operator takes then.
+        Packed zero points; None if all are 2^(bits - 1), the operator's default.
 
     Raises
     ------

@@ -60,14 +60,14 @@ def from_gptq(
     qweight : (K * bits / 32, N) array_like of int32
         Packed codes.
     qzeros : (groups, N * bits / 32) array_like of int32
-        Packed zero points, each less 1 unless `v2`: 15 of 4 bits stands for 0 then.
+        Packed zero points, each stored minus 1 unless `v2`; with 4 bits, 15 then means 0.
     scales : (groups, N) array_like of float
     g_idx : (K,) array_like of int, optional
-        The group of each row. Groups of rows that are no neighbours (``desc_act``) are refused.
+        Group of each row. Groups must consist of neighbouring rows; ``desc_act`` is refused.
     bits : {2, 4, 8}
         Width of the codes.
     v2 : bool
-        Whether the checkpoint's format is "gptq_v2", whose zero points are stored as they are.
+        Whether the checkpoint's format is "gptq_v2", which stores zero points unchanged.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def from_awq(qweight: ArrayLike, qzeros: ArrayLike, scales: ArrayLike) -> Codes:
         Packed codes. The nibbles of a word, from the lowest, are its columns 0, 2, 4, 6, 1, 3, 5
         and 7.
     qzeros : (groups, N / 8) array_like of int32
-        Zero points, packed alike.
+        Zero points, packed in the same way.
     scales : (groups, N) array_like of float
 
     Returns
@@ -159,12 +159,11 @@ def from_compressed_tensors(
     weight_packed : (N, K * bits / 32) array_like of int32
         Packed codes.
     weight_scale : (N, groups) array_like of float
-        One column: of each channel.
+        Scales; one column means one scale for each channel.
     weight_zero_point : array_like of int, optional
         (N * bits / 32, groups) int32, packed along the channels; or (N, groups) int8. Left out: 0.
     weight_g_idx : (K,) array_like of int, optional
-        The group of each input channel, -1 where it does not matter; others than neighbours are
-        refused.
+        Group of each input channel, or -1; groups must consist of neighbouring channels.
     weight_shape : (2,) array_like of int
         (N, K).
     bits : {4, 8}

@@ -44,9 +44,9 @@ class QuantizerSpec:
     dtype : str
         Data type of the codes.
     symmetric : bool
-        Whether the zero point is that in the middle (0 of s8).
+        Whether the zero point is in the middle of the type (0 for s8).
     note : str
-        What this way has on the target: fast, exact, saturating.
+        Properties on the target: fast, exact, saturating.
     """
 
     dtype: str
@@ -65,23 +65,23 @@ class QuantizerSpec:
 
 @dataclass(frozen=True, slots=True)
 class QuantizationTarget:
-    """What a target runs quantized: plain data.
+    """Operators that a target runs quantized, as plain data.
 
     Attributes
     ----------
     quantized : tuple of (str, tuple of QuantizerSpec)
-        Kinds of operators that run on codes, and how their sources may be quantized, best first.
+        Kinds of operators that run on codes, and the ways to quantize their sources, best first.
     weights : tuple of (str, QuantizerSpec)
-        How the weights of those kinds are.
+        Quantization of the weights of these kinds.
     agnostic : tuple of str
         Kinds that quantizers move through.
     linked : tuple of str
-        Those of them whose sources must have one scale.
+        Agnostic kinds whose sources must have one scale.
     fused : tuple of str
-        Kinds that a dense operator takes in behind it, in any number and order.
+        Kinds that a dense operator includes if they follow it, in any number and order.
     on_codes : tuple of str
-        Kinds that compute codes of codes, but are not worth codes by themselves: their sources have
-        quantizers where their result has one, in the ways of the first kind of `quantized`.
+        Kinds that compute codes from codes only if their result is quantized: their sources then
+        have quantizers, in the ways of the first kind of `quantized`.
     """
 
     quantized: tuple[tuple[str, tuple[QuantizerSpec, ...]], ...]
@@ -113,20 +113,20 @@ def _pair(name: str, pair: Sequence[object]) -> tuple[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One quantizer.
+    """One quantizer of an activation.
 
     Attributes
     ----------
     tensor : str
-        What it quantizes.
+        Name of the tensor that it quantizes.
     readers : tuple of str
-        Results of the operators that read the codes; those of other readers read floats. None where
-        the codes are the network's output alone.
+        Results of the operators that read the codes; other readers read floats. Empty if the codes
+        are only an output of the network.
     spec : QuantizerSpec
     group : int or None
-        Quantizers of one number share their scale.
+        Number of a group; quantizers of one group share their scale.
     reason : str
-        Why it stands here.
+        Reason for its place.
     """
 
     tensor: str
@@ -142,15 +142,16 @@ class Placement:
 
 
 def onednn_target(isa: InstructionSet | str) -> QuantizationTarget:
-    """Return what oneDNN runs quantized on a CPU: u8 or s8 sources, s8 weights by output channel.
+    """Return oneDNN's target on a CPU: u8 or s8 sources, s8 weights by output channel.
 
-    With VNNI all of it is exact. Without, products of u8 and full-range s8 saturate in pairs: the
-    weights are marked so, half of the range is exact; convolutions of s8 sources lose a bit.
+    With VNNI everything is exact. Without VNNI, pairs of products of u8 and full-range s8 may
+    saturate, and weights are marked "saturating"; half of the range is exact. Convolutions with s8
+    sources lose one bit of the weights.
 
     Parameters
     ----------
     isa : InstructionSet or str
-        What kernels may use: ``"AVX2"``, ``"AVX512_CORE_VNNI"``.
+        Instruction set that kernels may use: ``"AVX2"``, ``"AVX512_CORE_VNNI"``.
 
     Raises
     ------
@@ -171,19 +172,19 @@ def onednn_target(isa: InstructionSet | str) -> QuantizationTarget:
 
 
 def scoped(name: str, scopes: Sequence[str]) -> bool:
-    """Return whether scopes name an operator.
+    """Return whether one of the scopes matches an operator.
 
     Parameters
     ----------
     name : str
         Name of the operator: that of its result.
     scopes : sequence of str
-        Names, or regular expressions behind ``{re}`` that match anywhere in one, as NNCF has it.
+        Names, or ``{re}`` and a regular expression that matches anywhere in a name, as in NNCF.
 
     Raises
     ------
     ArgumentError
-        An expression that is none.
+        An invalid regular expression.
 
     Examples
     --------

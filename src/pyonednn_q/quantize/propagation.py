@@ -60,18 +60,17 @@ def place_quantizers(
     Parameters
     ----------
     graph : sequence of GraphOperator
-        In the order in which they run. An operator's name is that of its result; sources are
-        activations (weights are none).
+        Operators in the order in which they run. The name of an operator is that of its result;
+        sources are activations, not weights.
     target : QuantizationTarget
-        `onednn_target`, or your own.
+        Target: `onednn_target`, or your own.
     ignored : sequence of str
-        Operators that run in float and that no quantizer moves through, as in `scoped`.
+        Scopes of operators that run in float, as in `scoped`; no quantizer moves through them.
     linked : sequence of sequence of str
         Sets of tensors whose quantizers must share one scale, beside those of the target; no
         tensor is in two.
     quantize_inputs : bool
-        Whether quantizers may stand at the network's inputs; if not, what would read their codes
-        reads floats.
+        Whether the network's inputs may be quantized; if not, their readers read floats.
     quantize_outputs : bool
         Whether results that no operator reads have quantizers.
 

@@ -29,20 +29,20 @@ Steps = dict[str, list[int]]
 
 @dataclass(frozen=True, slots=True)
 class SearchTrial:
-    """One try of a search.
+    """One trial of a search.
 
     Attributes
     ----------
     number : int
-        From 0 on.
+        Number of the trial, from 0.
     bits : dict of str to int
-        By layer.
+        Width of each layer, in bits.
     score : float
-        What `evaluate` of `search_bits` said; more is better.
+        Score by `evaluate` of `search_bits`; higher is better.
     ratio : float
-        Size against FP32.
+        Size divided by the size in FP32.
     best : float
-        The greatest score so far, this one included.
+        Highest score so far, this one included.
     reward : float
         Reward of the score (`reward`).
     """

@@ -30,18 +30,18 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How near quantized values are to real ones.
+    """Distance of quantized values from real ones.
 
     Attributes
     ----------
     sqnr : float
-        In dB; infinite where nothing was lost.
+        Signal over quantization noise, in dB; infinite without an error.
     cosine : float
-        From -1 to 1; 1 of nothing but zeros on both sides.
+        Cosine of both tensors, -1 to 1; 1 if all values of both are 0.
     clipped : float
-        Share of the values, 0 to 1; 0 where no `QParams` came.
+        Share of values outside of the range of codes, 0 to 1; 0 without `QParams`.
     spread : float
-        Ratio of scales, at least 1.
+        Largest scale divided by the smallest, at least 1.
     """
 
     sqnr: float
@@ -51,16 +51,16 @@ class Quality:
 
 
 def quality(x: ArrayLike, y: ArrayLike | None = None, *, q: QParams | None = None) -> Quality:
-    """Return how near values are to those that they stand for.
+    """Return the quality of quantized values.
 
     Parameters
     ----------
     x : array_like
         Real values, finite.
     y : array_like, optional
-        What became of them, in the same shape. Left out: quantized and dequantized by `q`.
+        Quantized values, in the same shape. Default: `x`, quantized and dequantized by `q`.
     q : QParams, optional
-        By which values were quantized.
+        Scale and zero point of the codes.
 
     Raises
     ------

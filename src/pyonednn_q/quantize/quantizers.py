@@ -46,7 +46,7 @@ class Quantizers:
     config : QuantizationConfig or None
         None: activations u8 with a zero point, weights symmetric.
     layers : mapping of str to LayerSettings
-        What the configuration says of each layer.
+        Settings of each layer by the configuration.
     readers : mapping of str to str
         The layer whose settings an activation has: the first one that reads it.
     entering : frozenset of str
@@ -56,7 +56,7 @@ class Quantizers:
     codes : mapping of str to ndarray
         Codes of weights that are not the nearest, by layers.
     told : tuple of str
-        What else a configuration asked for and did not get.
+        Unmet wishes of a configuration.
     """
 
     wei_bits: int = _BITS
@@ -82,7 +82,7 @@ class Quantizers:
         Parameters
         ----------
         config : QuantizationConfig
-            What the configuration says.
+            Configuration of the training tool.
         wei_bits : int
             Bits of weights that it does not speak of.
         layers : tuple of str

@@ -43,8 +43,8 @@ class Dynamic:
         Type of the codes. "u8": asymmetric, with a zero point from 0 to 255. "s8": symmetric, zero
         point 0, codes from -127 to 127.
     extent : {"per_tensor", "per_row", "per_group"}
-        One range for the source; or one for each row of a matmul or an inner product, as language
-        models want for each token; or one for each group of a row, where weights are in groups.
+        One range for the source; one for each row of a matmul or an inner product, that is for each
+        token of a language model; or one for each group of a row, if weights are in groups.
     """
 
     dtype: str = "u8"
@@ -66,7 +66,7 @@ class Dynamic:
     def parameters(
         self, lo: NDArray[np.float32], hi: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """Return scales and zero points for ranges that hold 0.
+        """Return scales and zero points for ranges that contain 0.
 
         Raises
         ------
@@ -126,7 +126,7 @@ def scales_and_points(
 
 
 def qparams_from_range(lo: float, hi: float, dtype: DType, *, symmetric: bool = False) -> QParams:
-    """Return the QParams of a range, which is widened to hold 0.
+    """Return the QParams of a range, which is widened to contain 0.
 
     Parameters
     ----------
@@ -135,12 +135,12 @@ def qparams_from_range(lo: float, hi: float, dtype: DType, *, symmetric: bool = 
     dtype : {"u8", "s8"}
         Type of the codes.
     symmetric : bool
-        Whether the zero point is 0, and the range as long on both sides as on the longer; s8 only.
+        Whether the zero point is 0 and both sides are as long as the longer one; s8 only.
 
     Raises
     ------
     ArgumentError, DTypeError
-        Ends that are no numbers or the wrong way round; another type.
+        Ends that are no numbers, or lo > hi; another type.
 
     Examples
     --------

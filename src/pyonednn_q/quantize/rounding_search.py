@@ -34,7 +34,7 @@ def searched_rounding(
     qmax: int = 127,
     sweeps: int = 4,
 ) -> Array:
-    """Return codes, each rounded down or up, that make the layer's output error less.
+    """Return codes, each rounded down or up, with a smaller error of the layer's outputs.
 
     A bounded search without gradients, not AdaRound itself: from nearest rounding, input after
     input, a channel takes the other neighbour if that lowers Σ ((wei_q − wei) · src)² over the
@@ -51,7 +51,7 @@ def searched_rounding(
     qmin, qmax : int
         Lowest and highest code, within s8.
     sweeps : int
-        How many times all inputs are gone through, at the most.
+        Largest number of passes over all inputs.
 
     Returns
     -------

@@ -29,7 +29,7 @@ _FLOAT_BITS = 8  # below which, and at which, weights are integers
 
 
 def perturbation(wei: ArrayLike, bits: int, *, axis: int = 0) -> float:
-    """Return ‖Q(W) − W‖²: the squared error of weights in so many bits.
+    """Return ‖Q(W) − W‖²: the squared error of weights in a number of bits.
 
     Parameters
     ----------
@@ -76,19 +76,19 @@ def hutchinson_trace(
     tolerance: float = 1e-4,
     seed: int = 0,
 ) -> float:
-    """Return an estimate of the trace of a Hessian that is known by its products alone.
+    """Return an estimate of the trace of a Hessian, from Hessian-vector products.
 
     Parameters
     ----------
     hvp : callable
-        Takes a vector of that shape and returns the Hessian times it, in the same shape.
+        Function from a vector to the Hessian times the vector, both of `shape`.
     shape : tuple of int
         Shape of the weights.
     probes : int
-        How many vectors of random signs, at the most.
+        Largest number of vectors of random signs.
     tolerance : float
-        It ends when a probe moves the running mean by less than this share of it (from the second
-        probe on); 0 never does.
+        The estimate ends when a probe changes the running mean by less than this share of it (from
+        the second probe on); 0: never.
     seed : int
         Seed of the signs.
 
@@ -136,14 +136,14 @@ def hutchinson_trace(
 
 
 def sensitivity(wei: ArrayLike, bits: int, trace: float, *, axis: int = 0) -> float:
-    """Return trace / number of weights · ‖Q(W) − W‖²: what the loss is thought to grow by.
+    """Return trace / number of weights · ‖Q(W) − W‖²: the expected increase of the loss.
 
     Parameters
     ----------
     wei : array_like
         Real weights.
     bits : int
-        As in `perturbation`.
+        Bits of a weight, as in `perturbation`.
     trace : float
         Trace of the loss's Hessian in these weights, from `hutchinson_trace`.
     axis : int

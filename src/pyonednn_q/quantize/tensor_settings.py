@@ -42,22 +42,22 @@ class TensorSettings:
     bits : int
         Width of the codes.
     symmetric : bool
-        Without a zero point.
+        Whether there is no zero point.
     signed : bool or None
-        Signs of symmetric ranges: codes of both signs, or none below 0; None: as the statistics
-        say.
+        Whether symmetric ranges have codes of both signs, or none below 0; None: as the statistics
+        need.
     per_channel : bool
-        A range for each channel: dimension 0 of weights, 1 of activations.
+        Whether each channel has a range: dimension 0 of weights, 1 of activations.
     narrow, half_range : bool
-        As in `fq_from_range`.
+        Options of `fq_from_range`.
     range_kind : str
-        One of `ESTIMATORS`.
+        Kind of estimator, one of `ESTIMATORS`.
     percent : (float, float)
         Percentages of the percentile estimator.
     samples : int
-        How many samples the range is to come from; 0 for none.
+        Number of samples for the range; 0 for none.
     role : str
-        One of `ROLES`: what the tensor is.
+        Role of the tensor, one of `ROLES`.
     """
 
     bits: int = 8
@@ -74,13 +74,13 @@ class TensorSettings:
     def estimator(self, axis: int) -> Estimator:
         """Return an estimator for the tensor: what the tool calls a range initializer.
 
-        Its mean kinds take a batch for a sample, but "mixed_min_max" of activations.
+        For the mean kinds a batch is one sample, except for "mixed_min_max" of activations.
 
         Parameters
         ----------
         axis : int
-            The dimension of its channels: 0 of weights, 1 of activations; without effect on a
-            range of the whole tensor.
+            Dimension of the channels: 0 of weights, 1 of activations; ignored for one range per
+            tensor.
 
         Raises
         ------
@@ -107,21 +107,21 @@ class TensorSettings:
     def fake_quantize(self, state: Estimator, *, exported: bool = True) -> FakeQuantize:
         """Return the FakeQuantize that the tool exports for the range that an estimator found.
 
-        With half range it is of values that were cut before: `quantized` gives those.
+        With half range, it is right for clipped values only: `quantized` returns those.
 
         Parameters
         ----------
         state : Estimator
-            One of `estimator`.
+            Result of `estimator`.
         exported : bool
-            False: the one that it computes itself, which of half range has half as many levels,
-            cuts at their ends, and has 0 on one, of asymmetric weights, too: their exported ranges
-            have 0 between two levels.
+            False: the FakeQuantize that the tool itself computes. With half range, it has half as
+            many levels, clips at their ends, and 0 is a level; in exported ranges of asymmetric
+            weights, 0 is between two levels.
 
         Raises
         ------
         ArgumentError
-            It saw nothing, or is symmetric where these settings want another.
+            It has no values, or is symmetric where these settings need an asymmetric one.
         """
         flag("exported", exported)
         if exported or not self.half_range:
@@ -129,10 +129,10 @@ class TensorSettings:
         return self._fake_quantize(state, self.bits - 1, half=False)
 
     def quantized(self, values: ArrayLike, axis: int) -> tuple[Array, FakeQuantize]:
-        """Return weights as the tool exports them, and the FakeQuantize behind them.
+        """Return weights as the tool exports them, and their FakeQuantize.
 
-        The weights lie on the levels that they were trained on: of half range, on those of a width
-        one bit less, cut to its ends.
+        The weights are on the levels of training; with half range, on the levels of one bit less,
+        clipped to their ends.
 
         Parameters
         ----------

@@ -59,7 +59,7 @@ def threshold(
         the least Kullback-Leibler divergence. "mse": the least squared error on a grid. "octav":
         the least expected squared error. The functions of those names take parameters.
     counts : array_like of int, optional
-        How often each value occurs, in the shape of `values`; once when left out.
+        Number of occurrences of each value, in the shape of `values`; 1 by default.
 
     Returns
     -------
@@ -92,17 +92,16 @@ def threshold(
 def percentile_threshold(
     values: ArrayLike, percent: float = 99.99, *, counts: ArrayLike | None = None
 ) -> float:
-    """Return the magnitude that a share of all values stays below.
+    """Return the percentile of the magnitudes.
 
     Parameters
     ----------
     values : array_like
         Real samples of a tensor, of any shape; finite.
     percent : float
-        How many of 100 magnitudes lie at or below the result: above 0 and at most 100, which gives
-        the greatest magnitude.
+        Percentage of magnitudes at or below the result, above 0; 100 gives the greatest magnitude.
     counts : array_like of int, optional
-        How often each value occurs.
+        Number of occurrences of each value.
 
     Raises
     ------
@@ -131,7 +130,7 @@ def quantile(values: ArrayLike, share: float, counts: ArrayLike | None = None) -
     share : float
         From 0, the least value, to 1, the greatest.
     counts : array_like of int, optional
-        How often each value occurs.
+        Number of occurrences of each value.
 
     Raises
     ------
@@ -176,7 +175,7 @@ def mse_threshold(
     signed : bool
         Whether codes reach as far below 0 as above; if not, they begin at 0.
     counts : array_like of int, optional
-        How often each value occurs.
+        Number of occurrences of each value.
 
     Raises
     ------
@@ -205,12 +204,12 @@ def mse_threshold(
 def kl_threshold(
     values: ArrayLike, *, bins: int = BINS, levels: int = 128, counts: ArrayLike | None = None
 ) -> float:
-    """Return the end of a histogram whose codes keep most of what its bins tell.
+    """Return the threshold with the least KL divergence between a histogram and its codes.
 
     Parameters
     ----------
     values : array_like
-        Real samples of a tensor, of any shape; finite. Those of 0 are left out: no threshold
+        Real samples of a tensor, of any shape; finite. Zeros are left out, because no threshold
         changes them.
     bins : int
         Number of equal bins between 0 and the greatest magnitude: at least `levels`, at most
@@ -219,7 +218,7 @@ def kl_threshold(
         Number of codes on one side of 0: 128 for s8, 256 for u8. Thresholds are tried at the ends
         of the bins, from this bin on.
     counts : array_like of int, optional
-        How often each value occurs.
+        Number of occurrences of each value.
 
     Raises
     ------
@@ -260,7 +259,7 @@ def octav_threshold(
     signed : bool
         Whether codes reach as far below 0 as above; if not, they begin at 0.
     counts : array_like of int, optional
-        How often each value occurs.
+        Number of occurrences of each value.
 
     Raises
     ------

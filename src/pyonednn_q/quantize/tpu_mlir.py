@@ -28,12 +28,12 @@ _STEPS = {127: "s8", 128: "s8", 255: "u8"}
 
 
 def affine_qparams(lo: float, hi: float) -> QParams:
-    """Return TPU-MLIR's asymmetric parameters of a range, and with them its type.
+    """Return TPU-MLIR's asymmetric parameters of a range; the range decides the type of the codes.
 
     Parameters
     ----------
     lo, hi : float
-        The least and the greatest real value, lo < hi; 0 need not lie between them.
+        Lowest and highest real value, lo < hi; 0 may be outside.
 
     Raises
     ------
@@ -68,10 +68,11 @@ def symmetric_qparams(threshold: float, steps: int = 127) -> QParams:
     Parameters
     ----------
     threshold : float
-        The magnitude at the end of the range, in real units, above 0.
+        Magnitude at the end of the range, in real units, above 0.
     steps : {127, 128, 255}
-        Into how many steps the threshold is divided. 127: today's compiler, for signed values. 128:
-        what its text prints for activations (the threshold itself then saturates). 255: for u8.
+        Number of steps up to the threshold. 127: today's compiler, for signed values. 128: as
+        printed in its documentation for activations (the threshold itself then saturates). 255:
+        for u8.
 
     Raises
     ------

@@ -31,19 +31,19 @@ _HALFWAY = 1.0 / 64  # how near to halfway a zero point lies: 64/127 is 1/127 of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightCodes:
-    """What a FakeQuantize makes of weights.
+    """Codes that a FakeQuantize makes from weights.
 
     Attributes
     ----------
     codes : (channels, rest) ndarray of int8
-        The weights as integers, one row for each output channel.
+        Weights as integers, one row for each output channel.
     scale : Vec
         Real value of one step of the codes, above 0: one value, or one per row.
     zero_point : Vec
-        The code that stands for real 0: one value, or one per row. For symmetric ranges 0, but for
-        the rounding of their ends.
+        Code that means real 0: one value, or one per row. For symmetric ranges 0, except for the
+        rounding of their ends.
     lost : float
-        By how many levels a zero point was moved at the most, to make it whole.
+        Largest distance, in levels, by which a zero point was rounded to a whole number.
     """
 
     codes: NDArray[np.int8]
@@ -52,7 +52,7 @@ class WeightCodes:
     lost: float = 0.0
 
     def without_zero_point(self) -> WeightCodes | None:
-        """Return codes less their zero points, which then are 0; None where s8 has no room."""
+        """Return codes minus zero points, as codes with zero point 0; None if s8 is too small."""
         rows = len(self.codes)
         plain = self.codes.astype(np.int16) - self.zero_point.spread(rows)[:, None].astype(np.int16)
         if plain.size and not -128 <= plain.min() <= plain.max() <= 127:
@@ -61,7 +61,7 @@ class WeightCodes:
 
 
 def max_abs_range(rows: ArrayLike, levels: int = 255, argument: str = "levels") -> FakeQuantize:
-    """Return the symmetric range of each row that its largest magnitude spans.
+    """Return the symmetric range of each row, up to its largest magnitude.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def max_abs_range(rows: ArrayLike, levels: int = 255, argument: str = "levels") 
         which can change their sign. 129: from -64 to 64, which a CPU without VNNI multiplies
         exactly.
     argument : str
-        What the caller calls `levels`, for the message.
+        Name of `levels` in the error message.
 
     Notes
     -----

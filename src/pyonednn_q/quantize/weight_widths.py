@@ -63,7 +63,7 @@ def with_widths(
     Parameters
     ----------
     config : QuantizationConfig
-        What the configuration says.
+        Configuration of the training tool.
     layers : mapping of str to WeighedLayer
         Those whose weights it quantizes.
     traces : mapping of str to float, or callable

@@ -1,4 +1,4 @@
-"""Write: tables, drawings and pages, of whatever is told; nothing else writes HTML, SVG or CSV.
+"""Tables, drawings and pages of any values; nothing else writes HTML, SVG or CSV.
 
 It knows text and numbers, and no subject: rooms give it columns, boxes, bars and lines.
 """

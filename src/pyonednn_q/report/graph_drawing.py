@@ -35,11 +35,11 @@ class Box:
     Attributes
     ----------
     title, line : str
-        What stands in it: what it is, and its name.
+        Texts in the box: title and name.
     look : str
         A class of CSS.
     tip : str
-        What is said where the pointer rests on it.
+        Text that is shown under the pointer.
     reads : tuple of int
         Indices of the boxes that it reads, all before it.
     """

@@ -1,4 +1,4 @@
-"""A page of a graph: what is told of each node stands beside it, by a click.
+"""A page of a graph: a click on a node shows its details beside the graph.
 
 Names in a model are anybody's: all text is escaped, and nodes are known by their numbers alone.
 Without JavaScript all of it stands below the graph.
@@ -82,7 +82,7 @@ _BODY = """\
 def graph_page(
     title: str, about: Sequence[str], looks: Mapping[str, str], parts: Sequence[tuple[Box, str]]
 ) -> str:
-    """Return a page of boxes, and what is told of each.
+    """Return a page of boxes with their details.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def graph_page(
 
 
 def section(name: str, lines: Sequence[tuple[str, str]], more: str = "") -> str:
-    """Return what is told of a box: words and what they say, and HTML below that."""
+    """Return the details of a box: pairs of a word and its value, and HTML below them."""
     rows = "\n".join(f"<dt>{escape(word)}</dt><dd>{escape(text)}</dd>" for word, text in lines)
     return f"<section>\n<h2>{escape(name)}</h2>\n<dl>\n{rows}\n</dl>\n{more}\n</section>"
 

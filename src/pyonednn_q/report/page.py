@@ -112,11 +112,11 @@ def document(
     Parameters
     ----------
     title, where : str
-        What was measured, and where.
+        Title of the measurement, and machine.
     parts : iterable of (str, str)
         Heading, and what stands below it: HTML.
     doubts : iterable of str
-        What makes the numbers doubtful.
+        Reasons to doubt the numbers.
     """
     written = [f'<p class="where">{escape(where)}</p>']
     written += [f'<p class="doubt">{escape(doubt)}</p>' for doubt in doubts]

@@ -20,7 +20,7 @@ _CEILING = 1.08  # of the longest interval
 
 
 class Bar(NamedTuple):
-    """A ratio and its interval, as `words` say them; bars of one name stand together."""
+    """A ratio and its interval, with `words` as its label; bars of one name form a group."""
 
     name: str
     kind: str
@@ -111,7 +111,7 @@ def roofline(
     Parameters
     ----------
     dots : sequence of Dot
-        What was measured, at least one.
+        Measured points, at least one.
     roofs : mapping of str to sequence of (str, float)
         For each kind of dots: words of a peak, and the peak. The second and later ones are dashed.
     rate : float

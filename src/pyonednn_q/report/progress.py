@@ -17,7 +17,7 @@ class Progress:
     Parameters
     ----------
     steps : int
-        How many ticks the whole takes.
+        Number of ticks of the whole.
     """
 
     def __init__(self, steps: int) -> None:

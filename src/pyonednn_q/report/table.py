@@ -15,7 +15,7 @@ _GAP = "  "
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading, and on which side its cells stand."""
+    """A heading, and the alignment of its cells."""
 
     name: str
     right: bool = False
@@ -78,7 +78,7 @@ class Table:
         return "\n".join(lines)
 
     def html(self) -> str:
-        """Return a table element; columns that stand on the right have the class ``right``."""
+        """Return a table element; right-aligned columns have the class ``right``."""
         kinds = [' class="right"' if column.right else "" for column in self.columns]
         heads = zip(self.columns, kinds, strict=True)
         head = "".join(f'<th scope="col"{kind}>{escape(each.name)}</th>' for each, kind in heads)

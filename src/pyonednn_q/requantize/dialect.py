@@ -46,7 +46,7 @@ def dialect(name: str, argument: str = "dialect") -> Dialect:
     name : str
         Name of a row of `DIALECTS`, or an alias.
     argument : str
-        What the caller calls it, for the message.
+        Name of the argument in the error message.
 
     Raises
     ------

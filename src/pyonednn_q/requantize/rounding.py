@@ -32,7 +32,7 @@ def shift_round(values: ArrayLike, shift: ArrayLike, rounding: str) -> Array:
     shift : array_like of int
         Number of bits to divide by, which broadcasts against `values`; more than 63 counts as 63.
     rounding : str
-        How to round: one of `ROUNDINGS`.
+        Rounding, one of `ROUNDINGS`.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def round_real(values: ArrayLike, rounding: str) -> Array:
     values : array_like of float
         float32 or float64, of any shape; infinities stay infinite.
     rounding : str
-        How to round: one of `ROUNDINGS`.
+        Rounding, one of `ROUNDINGS`.
     """
     one_of("rounding", rounding, ROUNDINGS)
     x = np.asarray(values, np.float64)

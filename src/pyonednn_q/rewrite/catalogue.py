@@ -113,7 +113,7 @@ def normalise(
     Parameters
     ----------
     chain : Chain
-        What is to be computed from the accumulator.
+        Steps to compute from the accumulator.
     acc, dst : Acc and Dst, optional
         What is known of, and can be absorbed by, the ends. By default nothing.
     policy : {"bitwise", "real", "fast"}

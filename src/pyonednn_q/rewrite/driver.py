@@ -70,7 +70,7 @@ def rewrite(
     items : tuple of Item
         Nothing in it matches a rule that would fire.
     trace : Trace
-        What fired and what was refused.
+        Rules that fired or were refused.
     """
     with np.errstate(all="ignore"):
         sweep = _Sweep(items, limit)

@@ -76,9 +76,9 @@ class Rewrite:
     Attributes
     ----------
     items : tuple of Item
-        What takes the place of the window.
+        Items that replace the window.
     note : str
-        What was lost or assumed, with its size: "shift 3e-05 dropped".
+        Loss or assumption, with its size: "shift 3e-05 dropped".
     rate : float
         Upper bound for the fraction of evenly spread inputs that change, where some may.
     """
@@ -107,11 +107,11 @@ class Rule:
     name : str
         Verb phrase that states the effect.
     identity : str
-        What holds, with its side condition.
+        Identity, with its side condition.
     pattern : tuple of tuple of type
         What the window holds, place by place; each place admits any of its types.
     exactness : Exactness
-        What the rewrite promises: BITWISE, REAL or BOUNDED.
+        Promise of the rewrite: BITWISE, REAL or BOUNDED.
     ranged : bool
         Whether the function takes, before the window, the `Interval` of the value that enters it.
     """
@@ -149,12 +149,12 @@ def rule(
     Parameters
     ----------
     identity : str
-        What holds, with its side condition: "relu(x, a) = x, if a is 1."
+        Identity, with its side condition: "relu(x, a) = x, if a is 1."
     *pattern : type or tuple of type
         What each place of the window may hold. ``RUN`` may stand between two others; the function
         then receives a tuple of items there.
     exactness : Exactness
-        What the rewrite promises: BITWISE, REAL or BOUNDED.
+        Promise of the rewrite: BITWISE, REAL or BOUNDED.
     ranged : bool
         Ask for the interval of the value that enters the window.
     """
@@ -265,7 +265,7 @@ class Event(NamedTuple):
     reason : str
         Why the rule refused; empty where it fired.
     note : str
-        What the rule reports about its rewrite.
+        Note of the rule about its rewrite.
     rate : float
         Upper bound for the fraction of inputs that change, where some may.
     """

@@ -44,7 +44,7 @@ def quantize(
         What the model is called with, where batches hold more than that: labels by a name that
         `forward` takes as well. None: found in the first batch. None of a program.
     dynamic_shapes : optional
-        What `load` takes.
+        Option of `load`.
     **options
         Those of `pyonednn_q.calibrate`: estimators, floats, config and others.
 

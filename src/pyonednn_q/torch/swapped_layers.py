@@ -110,7 +110,7 @@ class QuantizedLayer(torch.nn.Module):
     src_scale : float
         The scale of the codes that come in, above 0.
     src_zero_point : int
-        Their zero point: quint8, from 0 to 255.
+        Zero point of the source: quint8, from 0 to 255.
     saturation : {"refuse", "allow"}
         What `Conv` takes. Allowing is right for observers with reduce_range, as torch's "x86" has.
 
@@ -200,7 +200,7 @@ def swap(
     example : Tensor of float32
         An input: the model runs once, and its quantized tensors tell their scales.
     saturation : {"refuse", "allow"}
-        What `QuantizedLayer` takes.
+        Option of `QuantizedLayer`.
 
     Returns
     -------

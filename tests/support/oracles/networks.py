@@ -12,6 +12,8 @@ import onnx
 from onnx import helper, numpy_helper
 from onnxruntime import quantization
 
+from pyonednn_q.graph.kinds import kind_of
+
 Array = np.ndarray[Any, Any]
 
 OPSET = 20
@@ -58,8 +60,9 @@ class Network:
         inputs = [helper.make_tensor_value_info("x", 1, src)]
         outputs = [helper.make_tensor_value_info(dst, 1, dims)]
         graph = helper.make_graph(self.nodes, "network", inputs, outputs, self.constants)
+        opset = max(OPSET, *(kind_of(node.op_type).since for node in self.nodes))
         return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9
+            graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9 + (opset > OPSET)
         )
 
 

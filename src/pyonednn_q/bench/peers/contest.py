@@ -66,9 +66,9 @@ class Contest:
         Parameters
         ----------
         cases : sequence of Case
-            What takes turns.
+            Cases that take turns.
         budget : Budget
-            For each runtime and case.
+            Time or number of samples for each runtime and case.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class Contest:
 
 
 class _Process:
-    """A worker in a process, which runs only while it is asked something."""
+    """A worker process that runs only while it answers a request."""
 
     def __init__(self, name: str) -> None:
         self._name = name

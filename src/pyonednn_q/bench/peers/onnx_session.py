@@ -101,7 +101,7 @@ def _check_int8(layer: PeerLayer) -> None:
 
 
 def _integers(layer: PeerLayer, graph: _PeerGraph) -> bool:
-    """Add the operator; tell whether channels of dst lie last."""
+    """Add the operator; return whether dst is channels-last."""
     src, wei = _operands(layer, graph)
     points = [
         graph.constant("src_zero_point", layer.src_zero_point, layer.src.dtype),

@@ -66,7 +66,7 @@ def compiled(layer: PeerLayer, threads: int) -> Any:  # noqa: ANN401 - OpenVINO'
 
 
 def _graph(layer: PeerLayer) -> Any:  # noqa: ANN401
-    """Return the model. Inputs and result lie with channels last by transposes of real values.
+    """Return the model. Transposes of real values make inputs and result channels-last.
 
     The plugin turns those into formats of its kernels; transposes of codes it would execute, and
     take the layer off integers.
@@ -101,7 +101,7 @@ def _graph(layer: PeerLayer) -> Any:  # noqa: ANN401
 
 
 def _held(layer: PeerLayer, values: Array) -> Array:
-    """Return an array as it is handed over."""
+    """Return the array that is passed to OpenVINO."""
     if layer.kind == "ip":
         return values.reshape(len(values), -1)
     moves = layer.is_windowed and layer.channels_last

@@ -27,9 +27,9 @@ class PeerError(Error):
     Parameters
     ----------
     peer : str
-        Its name.
+        Name of the runtime.
     why : str
-        What goes on a sentence that begins with the name.
+        Reason, as the rest of a sentence that begins with the name.
     """
 
     def __init__(self, peer: str, why: str) -> None:
@@ -54,7 +54,7 @@ class PeerLayer:
     Attributes
     ----------
     kind : {"conv", "deconv", "ip", "matmul"}
-        As in `Shape`.
+        Kind, as in `Shape`.
     src, wei : ndarray
         In logical dims; weights of (de)convolutions are (OC, IC / groups, spatial).
     bias : ndarray or None

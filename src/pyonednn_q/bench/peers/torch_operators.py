@@ -44,7 +44,7 @@ def ready(layer: PeerLayer, threads: int) -> PeerRun:
 
 
 def _tensor(values: Array | None, layer: PeerLayer | None = None) -> Any:  # noqa: ANN401
-    """Return a tensor; channels last for a layer whose arrays lie so."""
+    """Return a tensor; channels-last if the arrays of the layer are."""
     if values is None:
         return None
     tensor = torch.from_numpy(np.ascontiguousarray(values))

@@ -1,4 +1,4 @@
-"""The process of one runtime: makes cases ready and times them, as it is told through its pipes.
+"""The process of one runtime: prepares and times cases, by commands that come through its pipes.
 
 It is asked with pickled tuples on its standard input and answers on its standard output, which
 libraries that print would garble: they are given standard error in its place.
