@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,11 @@ def test_every_bit_is_the_models(src: str, wei: str, pytestconfig: pytest.Config
         pytest.skip(f"oneDNN {runtime.version()} is not 3.13, which the model is of")
     rng = np.random.default_rng([*src.encode(), *wei.encode()])
     compared, wanted = 0, pytestconfig.getoption("--compared-outputs")
-    while compared < wanted:
+    for at in itertools.count():
+        if compared >= wanted:
+            break
+        if at == 50 and not compared:
+            pytest.skip(f"no generated code for {src} by {wei} here")
         problem, attr, x, w, bias, values = drawn(rng, src, wei)
         try:
             primitive = pq.prepare(
