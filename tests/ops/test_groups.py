@@ -53,7 +53,7 @@ def test_any_number_of_rows_gives_the_bits_of_the_model(dtype: str) -> None:
                 np.testing.assert_array_equal(case.layer(x), model.run(x))
 
 
-@pytest.mark.parametrize("level", ["SSE41", "AVX2", "AVX512_CORE"])
+@pytest.mark.parametrize("level", ["SSE41", "AVX2", "AVX2_VNNI", "AVX512_CORE"])
 @pytest.mark.parametrize("dtype", ["s4", "u8"])
 def test_every_instruction_set_gives_the_same_bits(dtype: str, level: str) -> None:
     outcome = run_child(on_a_level, dtype, environment={"ONEDNN_MAX_CPU_ISA": level})
