@@ -3,14 +3,20 @@
 Ours with codes of 4 bits (half a byte each) and of 8, each row of the source as s8 codes by its own
 range; onnxruntime's at accuracy level 4, which multiplies codes of 8 bits, too. The same codes and
 scales, called in turn on the same arrays, in one process, on as many threads each, after a pause.
-Prints Markdown: the fastest round of each, in microseconds of a call, onnxruntime's time over ours
-of 4 bits and of 8, and how far each result is from the product of the real weights in float64, in
-parts of its largest value. Needs onnx and onnxruntime. Run ``python benchmarks/group_products.py``.
+Prints Markdown: median microseconds of a call of each; onnxruntime's time over ours of 4 bits and
+of 8; bytes of weights a second, in parts of those that reading alone takes, by whichever of NumPy's
+largest value and oneDNN's float32 product of a vector with a matrix is faster; and how far each
+result is from the product of the real weights in float64, in parts of its largest value.
+
+One layer again and again is what a cache holds. With ``--mib 192`` as many layers of a size as fill
+that much are called one after the other, as a decoder does for a token: weights come from memory.
+Needs onnx and onnxruntime. Run ``python benchmarks/group_products.py``.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +26,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import pyonednn_q as pq
+from pyonednn_q.primitive.problem import MatMulProblem
 
 Array = np.ndarray[Any, Any]
 Call = Callable[[Array], Array]
@@ -61,52 +68,84 @@ def session(codes: Array, scales: Array, group: int, threads: int) -> onnxruntim
     )
 
 
-def calls_of(shape: tuple[int, int], group: int, threads: int) -> tuple[dict[str, Call], Array]:
-    """Return f(x) of each by name, and the real weights (K, N)."""
+def forms_of(
+    shape: tuple[int, int], group: int, copies: int, threads: int
+) -> tuple[dict[str, tuple[list[Call], int]], Array]:
+    """Return f(x) of so many layers and the bytes of one, by name, and the real weights (K, N)."""
     inner, columns = shape
     codes = RNG.integers(0, 16, (columns, inner)).astype(np.uint8)
     scales = RNG.uniform(0.001, 0.01, (columns, inner // group)).astype(np.float32)
     signed = np.ascontiguousarray((codes.astype(np.int8) - 8).T)
     src_q = pq.Dynamic("s8", "per_row")
-    theirs = session(codes, scales, group, threads)
 
     def ours(dtype: str) -> pq.MatMul:
         wei_q = pq.QParams(scales.T, 0, dtype, axis=0, block=(group,))
-        return pq.MatMul(signed, src_q=src_q, wei_q=wei_q)
+        layer = pq.MatMul(signed, src_q=src_q, wei_q=wei_q)
+        layer(np.ones((1, inner), np.float32))
+        return layer
 
-    real = signed * np.repeat(scales.T.astype(np.float64), group, axis=0)
-    calls: dict[str, Call] = {
-        FOUR: ours("s4"),
-        EIGHT: ours("s8"),
-        THEIRS: lambda x: theirs.run(None, {"x": x})[0],
-    }
-    return calls, real
+    def theirs() -> Call:
+        own = session(codes, scales, group, threads)
+        return lambda x: own.run(None, {"x": x})[0]
+
+    forms: dict[str, tuple[list[Call], int]] = {}
+    for name, dtype in ((FOUR, "s4"), (EIGHT, "s8")):
+        layers = [ours(dtype) for _ in range(copies)]
+        forms[name] = [*layers], layers[0].wei_bytes
+    forms[THEIRS] = [theirs() for _ in range(copies)], codes.size // 2 + scales.nbytes
+    return forms, signed * np.repeat(scales.T.astype(np.float64), group, axis=0)
 
 
-def samples(calls: Sequence[Call], x: Array, rounds: int) -> list[list[float]]:
-    """Return microseconds of each in turn; several calls behind each other, of which the best."""
-    times: list[list[float]] = [[] for _ in calls]
+def readers(nbytes: int, copies: int) -> list[list[Call]]:
+    """Return calls that read a buffer each, of so many bytes, in two ways."""
+    side = math.isqrt(nbytes // 4)
+    problem = MatMulProblem.of((1, side), (side, side), src="f32", wei="f32", dst="f32")
+    buffers = [np.ones((side, side), np.float32) for _ in range(copies)]
+    vector = np.ones((1, side), np.float32)
+
+    def largest(own: Array) -> Call:
+        return lambda _: own.max()
+
+    def product(own: Call) -> Call:
+        return lambda _: own(vector)
+
+    products = (pq.prepare(problem, wei=own, self_check=False) for own in buffers)
+    return [[largest(own) for own in buffers], [product(own) for own in products]]
+
+
+def medians(forms: Sequence[Sequence[Call]], x: Array, rounds: int) -> list[float]:
+    """Return microseconds of a call of each form: of all its layers behind each other, in turn."""
+    times: list[list[float]] = [[] for _ in forms]
     for _ in range(rounds):
-        for call, own in zip(calls, times, strict=True):
+        for calls, own in zip(forms, times, strict=True):
             time.sleep(PAUSE)
-            call(x)
-            best = float("inf")
-            for _ in range(3):
-                start = time.perf_counter()
-                call(x)
-                best = min(best, time.perf_counter() - start)
-            own.append(1e6 * best)
-    return times
+            calls[-1](x)
+            again = range(1 + 8 // len(calls))
+            start = time.perf_counter()
+            for _ in again:
+                for call in calls:
+                    call(x)
+            own.append(1e6 * (time.perf_counter() - start) / len(calls) / len(again))
+    return [float(np.median(own)) for own in times]
 
 
-def row_of(calls: dict[str, Call], real: Array, x: Array, rounds: int) -> str:
-    """Return cells: a time of each, the ratio, and how far each is off."""
-    times = samples(list(calls.values()), x, rounds)
-    *ours, theirs = map(min, times)
+def row_of(
+    forms: dict[str, tuple[list[Call], int]],
+    reading: list[list[Call]],
+    real: Array,
+    x: Array,
+    rounds: int,
+) -> str:
+    """Return cells: a time of each, ratios, the rate of reading, shares of it, and errors."""
+    calls, sizes = zip(*forms.values(), strict=True)
+    *read, four, eight, theirs = medians([*reading, *calls], x, rounds)
     right = x @ real
-    errors = (np.abs(call(x) - right).max() / np.abs(right).max() for call in calls.values())
-    cells = [f"{each:.0f}" for each in (*ours, theirs)]
-    cells += [f"{theirs / each:.2f}" for each in ours]
+    errors = (np.abs(own[0](x) - right).max() / np.abs(right).max() for own in calls)
+    rate = sizes[0] / min(read)
+    shares = [size / us / rate for size, us in zip(sizes, (four, eight, theirs), strict=True)]
+    cells = [f"{each:.0f}" for each in (four, eight, theirs)]
+    cells += [f"{theirs / each:.2f}" for each in (four, eight)]
+    cells += [f"{rate / 1e3:.0f}", ", ".join(f"{share:.2f}" for share in shares)]
     return " | ".join([*cells, " ".join(f"{each:.1e}" for each in errors)])
 
 
@@ -118,20 +157,22 @@ def main() -> None:
     parser.add_argument("--shape", action="append", metavar="KxN", help="default: four of Llama's")
     parser.add_argument("--group", action="append", type=int, help="default: 32 and 128")
     parser.add_argument("--rows", action="append", type=int, help="default: 1, 8, 32, 128")
+    parser.add_argument("--mib", type=int, default=0, help="of each form; default: one layer")
     options = parser.parse_args()
     shapes = [tuple(map(int, text.split("x"))) for text in options.shape or ()] or SHAPES
     print(f"{options.threads} threads, onnxruntime {onnxruntime.__version__}; microseconds a call")
-    print(
-        "| K x N | group | rows | 4 bits | 8 bits | onnxruntime | over 4 bits | over 8 | errors |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---|")
+    heads = ["K x N", "group", "rows", FOUR, EIGHT, THEIRS, "over 4 bits", "over 8"]
+    print("|", " | ".join([*heads, "reading, GB/s", "shares of it", "errors"]), "|")
+    print(f"|---|{'---:|' * len(heads)}---|---|")
     with pq.threads(options.threads):
         for inner, columns in shapes:
             for group in options.group or (32, 128):
-                calls, real = calls_of((inner, columns), group, options.threads)
+                copies = max(1, (options.mib << 21) // (inner * columns))
+                forms, real = forms_of((inner, columns), group, copies, options.threads)
+                reading = readers(forms[FOUR][1], copies)
                 for rows in options.rows or ROWS:
                     x = RNG.standard_normal((rows, inner)).astype(np.float32)
-                    cells = row_of(calls, real, x, options.rounds)
+                    cells = row_of(forms, reading, real, x, options.rounds)
                     print(f"| {inner} x {columns} | {group} | {rows} | {cells} |", flush=True)
 
 

@@ -68,6 +68,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--random-graphs", type=int, default=100, help="ONNX graphs drawn and run")
     parser.addoption("--graph-seed", type=int, default=0, help="seed of the first of them")
     parser.addoption("--drawn-pools", type=int, default=1500, help="pools drawn and run")
+    parser.addoption(
+        "--compared-outputs",
+        type=int,
+        default=10_000,
+        help="outputs compared with models of weights in groups and of caches, by each test",
+    )
     parser.addoption("--mixed-runs", type=int, default=20, help="processes of threads that mix")
     parser.addoption(
         "--stress-seconds", type=float, default=60.0, help="of threads whose memory is measured"

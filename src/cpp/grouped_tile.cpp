@@ -66,6 +66,10 @@ PQ_INLINE std::int32_t four(const std::int8_t* codes) {
     return bits;
 }
 
+// Weights that come next are fetched while these are multiplied: what a CPU fetches by itself ends
+// with a page, and is late where several rows are multiplied.
+constexpr std::size_t ahead = 8192;
+
 constexpr std::size_t bytes_of_vnni = sizeof(__m512i);
 // Aligned as their elements are.
 #define PQ_VECTOR(ELEMENT, BYTES)                                                                  \
@@ -97,6 +101,7 @@ PQ_TARGET_VNNI PQ_INLINE void sums_of_rows(const Group& group, Sums& sums) {
     };
     for (std::size_t at = 0; at < group.steps; ++at, wei += bytes_of_step) {
         for (std::size_t v = 0; v < vectors; ++v) {
+            __builtin_prefetch(wei + v * width + ahead);
             const __m512i both = _mm512_loadu_si512(wei + v * width);
             add(acc[v], are_nibbles ? _mm512_and_si512(both, low) : both, src);
             if constexpr (are_nibbles)
@@ -147,6 +152,7 @@ PQ_TARGET_VNNI PQ_INLINE void few_rows_vnni(const GroupedTile& tile, const CodeR
         const auto add_step = [&](__m512i(&even)[rows][vectors],
                                   __m512i(&odd)[rows][vectors]) PQ_TARGET_VNNI {
             for (std::size_t v = 0; v < vectors; ++v) {
+                if constexpr (are_nibbles) __builtin_prefetch(wei + v * width + ahead);
                 const __m512i both = _mm512_loadu_si512(wei + v * width);
                 add(even, v, are_nibbles ? _mm512_and_si512(both, low) : both, codes);
                 if constexpr (are_nibbles) {
@@ -194,51 +200,78 @@ PQ_TARGET_VNNI PQ_INLINE void few_rows_vnni(const GroupedTile& tile, const CodeR
 // Halves of bytes multiplied in pairs stay far below 16 bits. Whole ones do not: even and odd ones
 // are multiplied apart, as 16 bits.
 template <bool are_nibbles>
-PQ_TARGET_256 PQ_INLINE void sums_of_256(const Group& group, std::size_t row, std::int32_t* sums) {
+PQ_TARGET_256 PQ_INLINE void sums_256(const Group& group, Sums& to) {
     constexpr std::size_t width = sizeof(__m256i), vectors = 4;
     constexpr int byte = 8;
     const __m256i low = _mm256_set1_epi8(are_nibbles ? 15 : 0), ones = _mm256_set1_epi16(1);
     const __m256i even_bytes = _mm256_set1_epi16(255);
-    for (std::size_t first = 0; first < bytes_of_step; first += vectors * width) {
+    for (std::size_t row = 0; row < group.rows; ++row) {
+        for (std::size_t first = 0; first < bytes_of_step; first += vectors * width) {
+            __m256i acc[vectors];
+            for (auto& each : acc)
+                each = _mm256_set1_epi32(group.first[row]);
+            const std::uint8_t* wei = group.wei + first;
+            const std::int8_t* src = group.src + row * group.stride;
+            for (std::size_t at = 0; at < group.steps; ++at, wei += bytes_of_step) {
+                const __m256i x = _mm256_set1_epi32(four(src));
+                const __m256i next = _mm256_set1_epi32(are_nibbles ? four(src + quad) : 0);
+                const __m256i x_even = _mm256_srai_epi16(_mm256_slli_epi16(x, byte), byte);
+                const __m256i x_odd = _mm256_srai_epi16(x, byte);
+                for (std::size_t v = 0; v < vectors; ++v) {
+                    const __m256i both =
+                            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(wei + v * width));
+                    __m256i sum;
+                    if constexpr (are_nibbles) {
+                        const __m256i high = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
+                        const __m256i pairs = _mm256_add_epi16(
+                                _mm256_maddubs_epi16(_mm256_and_si256(both, low), x),
+                                _mm256_maddubs_epi16(high, next));
+                        sum = _mm256_madd_epi16(pairs, ones);
+                    } else {
+                        sum = _mm256_add_epi32(
+                                _mm256_madd_epi16(_mm256_and_si256(both, even_bytes), x_even),
+                                _mm256_madd_epi16(_mm256_srli_epi16(both, byte), x_odd));
+                    }
+                    acc[v] = _mm256_add_epi32(acc[v], sum);
+                }
+                src += are_nibbles ? 2 * quad : quad;
+            }
+            for (std::size_t v = 0; v < vectors; ++v)
+                _mm256_storeu_si256(
+                        reinterpret_cast<__m256i*>(&to[row][(first + v * width) / quad]), acc[v]);
+        }
+    }
+}
+
+// The same, where four products of bytes are added to 32 bits at once.
+template <bool are_nibbles>
+PQ_TARGET_256_VNNI PQ_INLINE void sums_256_vnni(const Group& group, Sums& to) {
+    constexpr std::size_t width = sizeof(__m256i), vectors = bytes_of_step / width;
+    const __m256i low = _mm256_set1_epi8(15);
+    for (std::size_t row = 0; row < group.rows; ++row) {
         __m256i acc[vectors];
         for (auto& each : acc)
             each = _mm256_set1_epi32(group.first[row]);
-        const std::uint8_t* wei = group.wei + first;
+        const std::uint8_t* wei = group.wei;
         const std::int8_t* src = group.src + row * group.stride;
         for (std::size_t at = 0; at < group.steps; ++at, wei += bytes_of_step) {
             const __m256i x = _mm256_set1_epi32(four(src));
             const __m256i next = _mm256_set1_epi32(are_nibbles ? four(src + quad) : 0);
-            const __m256i x_even = _mm256_srai_epi16(_mm256_slli_epi16(x, byte), byte);
-            const __m256i x_odd = _mm256_srai_epi16(x, byte);
             for (std::size_t v = 0; v < vectors; ++v) {
                 const __m256i both =
                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(wei + v * width));
-                __m256i sum;
+                const __m256i first = are_nibbles ? _mm256_and_si256(both, low) : both;
+                acc[v] = _mm256_dpbusd_avx_epi32(acc[v], first, x);
                 if constexpr (are_nibbles) {
                     const __m256i high = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
-                    const __m256i pairs =
-                            _mm256_add_epi16(_mm256_maddubs_epi16(_mm256_and_si256(both, low), x),
-                                             _mm256_maddubs_epi16(high, next));
-                    sum = _mm256_madd_epi16(pairs, ones);
-                } else {
-                    sum = _mm256_add_epi32(
-                            _mm256_madd_epi16(_mm256_and_si256(both, even_bytes), x_even),
-                            _mm256_madd_epi16(_mm256_srli_epi16(both, byte), x_odd));
+                    acc[v] = _mm256_dpbusd_avx_epi32(acc[v], high, next);
                 }
-                acc[v] = _mm256_add_epi32(acc[v], sum);
             }
             src += are_nibbles ? 2 * quad : quad;
         }
         for (std::size_t v = 0; v < vectors; ++v)
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + (first + v * width) / quad),
-                                acc[v]);
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(&to[row][v * (width / quad)]), acc[v]);
     }
-}
-
-template <bool are_nibbles>
-PQ_TARGET_256 PQ_INLINE void sums_256(const Group& group, Sums& to) {
-    for (std::size_t row = 0; row < group.rows; ++row)
-        sums_of_256<are_nibbles>(group, row, to[row]);
 }
 #endif
 
@@ -328,6 +361,7 @@ PQ_INLINE Group group_of(const GroupedTile& tile, const CodeRows& src, std::size
 PQ_PRODUCTS(any, )
 #if defined(__x86_64__)
 PQ_PRODUCTS(256, PQ_TARGET_256)
+PQ_PRODUCTS(256_vnni, PQ_TARGET_256_VNNI)
 PQ_PRODUCTS(vnni, PQ_TARGET_VNNI)
 
 template <bool are_nibbles>
@@ -355,6 +389,7 @@ PQ_TARGET_VNNI void rows_vnni(const GroupedTile& tile, const CodeRows& src, std:
 TileProducts best_tile_products() {
 #if defined(__x86_64__)
     if (multiplies_bytes()) return &rows_vnni;
+    if (multiplies_bytes_of_256()) return &tile_256_vnni;
     return widest<TileProducts>(&tile_256, &tile_256, &tile_any);
 #else
     return &tile_any;

@@ -51,4 +51,14 @@ bool multiplies_bytes() {
 #endif
 }
 
+bool multiplies_bytes_of_256() {
+#if defined(__x86_64__)
+    static const bool does =
+            vector_bits() == 256 && limit_name() != "AVX2" && __builtin_cpu_supports("avxvnni");
+    return does;
+#else
+    return false;
+#endif
+}
+
 } // namespace pq

@@ -7,6 +7,7 @@
 #if defined(__x86_64__)
 #define PQ_TARGET_512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #define PQ_TARGET_256 __attribute__((target("avx2")))
+#define PQ_TARGET_256_VNNI __attribute__((target("avx2,avxvnni")))
 #define PQ_TARGET_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 #else
 #define PQ_TARGET_512
@@ -18,8 +19,9 @@ namespace pq {
 // Of the widest vectors that this process may use and the loops are compiled for; 0 for plain ones.
 int vector_bits();
 
-// Whether loops of PQ_TARGET_VNNI may run.
+// Whether loops of PQ_TARGET_VNNI may run; of PQ_TARGET_256_VNNI, where vectors are no wider.
 bool multiplies_bytes();
+bool multiplies_bytes_of_256();
 
 // Adding and taking away 1.5 · 2^23 rounds a float below 2^22 to the nearest even whole number,
 // whose lowest bits the sum has.

@@ -70,13 +70,32 @@ CASES = [
 ]
 
 
+def drawn(rng: np.random.Generator) -> tuple[Any, ...]:
+    """Return another case like these."""
+    groups, share, depth, width = (int(rng.integers(1, most)) for most in (4, 4, 130, 130))
+    half = int(rng.integers(1, depth // 2 + 1)) if depth > 1 else 0
+    steps = tuple(map(int, rng.choice([1, 1, 2, 7, 16, 33, 64], rng.integers(1, 5))))
+    turned = (half, bool(rng.integers(2))) if half and rng.integers(2) else None
+    return int(rng.integers(1, 3)), groups * share, groups, depth, width, steps, turned
+
+
 @pytest.mark.parametrize("dtype", ["s8", "f32"])
-@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("form", ["flat", "packed", "heads"])
-def test_each_step_is_what_the_model_says(case: Any, dtype: str, form: str) -> None:
+def test_each_step_is_what_the_model_says(
+    dtype: str, form: str, pytestconfig: pytest.Config
+) -> None:
+    rng = np.random.default_rng([*dtype.encode(), *form.encode()])
+    compared, wanted = 0, pytestconfig.getoption("--compared-outputs")
+    cases = iter(CASES)
+    while (case := next(cases, None)) or compared < wanted:
+        compared += _compared(rng, case or drawn(rng), dtype, form)
+    print(f"{dtype}, {form}: {compared:,} outputs")  # noqa: T201
+
+
+def _compared(rng: np.random.Generator, case: tuple[Any, ...], dtype: str, form: str) -> int:
+    """Return how many outputs of all steps of a case were compared."""
     batch, heads, groups, depth, width, steps, turned = case
-    rng = np.random.default_rng(len(steps) * depth)
-    total = sum(steps)
+    outputs, total = 0, sum(steps)
     angles = None if turned is None else angles_of(total + 3, *turned)
     cache = CacheShape(2, batch, groups, depth, width, total, dtype)
     run = Steps(CachedAttention(cache, 1, heads, 0.3, angles, is_packed=form == "packed"))
@@ -98,8 +117,9 @@ def test_each_step_is_what_the_model_says(case: Any, dtype: str, form: str) -> N
         # Half a code of queries and keys is 1 in 254 of their largest element.
         most = 1e-5 if dtype == "f32" else 0.05
         assert np.abs(model - real).max() < most * np.abs(v).max()
-        begin = end
+        begin, outputs = end, outputs + model.size
     assert run.cache.length == total
+    return outputs
 
 
 @pytest.mark.parametrize("level", ["AVX512_CORE", "AVX2", "SSE41"])

@@ -148,7 +148,8 @@ What oneDNN does not offer cannot be compared, and leaves these features out:
   ([guards.md](guards.md)).
 
 References are left out: plain loops, used only when asked for. So are weights with a zero point,
-4-bit weights, and scales in groups.
+4-bit weights, and scales in groups, whose models are functions of their own:
+[what was compared](test_runs.md#outputs-of-models).
 """
 
 # Processes whose parts with regions were merged.

@@ -15,7 +15,6 @@ advised   by nobody: a refusal names those that would run, with what they change
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -255,7 +254,7 @@ def _attempt(
 
 def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iterator[Form]:
     """Give every form that is timed of a problem and a chain, as it was asked first."""
-    yield (asked := Form.as_asked(problem, chain))
+    yield (asked := Form(problem, problem, chain))
     for row in _ROWS["form", "timed"]:
         yield from row.asks(asked, layout)
 

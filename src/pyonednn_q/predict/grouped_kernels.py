@@ -1,6 +1,6 @@
 """grouped_kernel: what oneDNN's matmul with weight scales of groups computes, bit for bit.
 
-    acc  = Σ src · wei                                   of one group, exact
+    acc  = Σ src · (wei − wei_zp)                        of one group, exact
     x    = 0;  x = x + (f32(acc) · wei_scale) · src_scale     group after group, nothing fused
     x    = (f32(acc) · src_scale) · wei_scale            where K is one group
     dst  = x + bias
@@ -8,8 +8,9 @@
 So a row's own scale, which oneDNN takes as groups of (1, K), is a factor of each term, and not of
 their sum as in `grouped_sums` of one scale a row: last bits differ. Compared with 3.13.2, on
 generated code for AVX512_CORE, AVX512_CORE_VNNI and AVX2_VNNI: s8 and u8 sources, weights of s8, s4
-and u4, groups of 32 to 256, up to 257 rows, 6 000 inputs and 513 columns, with a bias and without.
-Zero points of groups, other groups and other versions: not known.
+and u4, zero points of groups in the type of 4-bit weights, groups of 32 to 256, up to 257 rows,
+6 000 inputs and 513 columns, with a bias and without. Generated code takes no other zero points;
+other groups and other versions are not known.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from pyonednn_q.argument import instance, integers, named, numbers
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.grouped_sums import grouped_sums
-from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.problem import MatMulProblem
 from pyonednn_q.qparams import QParams
 
@@ -36,6 +37,7 @@ Array = np.ndarray[Any, Any]
 
 _VERSION = (3, 13)
 _KERNELS = tuple(f"brg_matmul:{isa}" for isa in ("avx512_core_vnni", "avx512_core", "avx2_vnni"))
+_POINTS = ("s4", "u4")  # types of weights whose groups may have zero points
 _SIZES = (32, 64, 128, 256)
 _BOTH = 3  # mask of rows and columns
 
@@ -75,7 +77,8 @@ class GroupedKernel:
         bias : (N,) ndarray of float32, optional
             Bias, if the problem has one.
         values : mapping
-            ``"wei_scale"``, (K / group, N), and ``"src_scale"``, (M, 1) or (M, K / group).
+            ``"wei_scale"`` and ``"wei_zero_point"``, (K / group, N), and ``"src_scale"``, (M, 1) or
+            (M, K / group).
 
         Raises
         ------
@@ -97,8 +100,9 @@ class GroupedKernel:
         own = np.ones((rows, 1), np.float32)
         if self.attr.src_scale is not None:
             own = numbers("src_scale", passed["src_scale"]).astype(np.float32).reshape(rows, -1)
+        point = _points(passed.get("wei_zero_point"), scale.shape)
         dtype = "u8" if wei.dtype == np.uint8 else "s8"
-        wei_q = QParams(scale, 0, dtype, axis=0, block=(size,))
+        wei_q = QParams(scale, point, dtype, axis=0, block=(size,))
         return kernel_sums(src, own, wei, wei_q, None if bias is None else bias.reshape(-1))
 
 
@@ -169,6 +173,16 @@ def grouped_kernel(
     return GroupedKernel(problem, attr, impl)
 
 
+def _points(values: object, dims: tuple[int, ...]) -> Array:
+    """Return zero points of groups as whole numbers, those of 4 bits, too; 0 where none are."""
+    if values is None:
+        return np.zeros(dims, np.int64)
+    points = numbers("wei_zero_point", values, "iuV").astype(np.int64)
+    if points.shape != dims:
+        raise ShapeError("wei_zero_point", str(points.shape), f"{dims}, as wei_scale")
+    return points
+
+
 def _group(attr: Attr) -> int:
     """Return the size of a group of weights; 0 where they have none."""
     scale = attr.wei_scale
@@ -183,9 +197,14 @@ def _unknown(problem: MatMulProblem, attr: Attr, impl: str, version: tuple[int, 
         return f"compared were {', '.join(_KERNELS)} of oneDNN 3.13"
     if problem.src.ndim != 2 or problem.dst.dtype != "f32" or size not in _SIZES:
         return "compared were matrices with float32 results, in groups of 32 to 256"
-    only = Attr(wei_scale=attr.wei_scale, src_scale=attr.src_scale)
+    dtype = problem.wei.dtype
+    point = ZeroPoint(_BOTH, dtype, (size, 1)) if dtype in _POINTS and attr.wei_zero_point else None
+    only = Attr(wei_scale=attr.wei_scale, src_scale=attr.src_scale, wei_zero_point=point)
     if attr != only:
-        return "compared were scales of weights and source, and nothing else"
+        return (
+            "compared were scales of weights and source, zero points of groups of 4-bit weights"
+            " in their type, and nothing else"
+        )
     if attr.src_scale not in _source_scales(problem.src.dims[1], size):
         return "compared were a scale for each row of the source, or for each group of a row"
     return ""

@@ -42,7 +42,6 @@ def codes_of_groups(codes: Array, scale: Array, point: Array, size: int, width: 
 
 def width_of(bits: int, allowed: tuple[int, ...] = BITS) -> int:
     """Return a width in bits, checked."""
-    """Return a width in bits, checked."""
     width = whole("bits", bits)
     if width not in allowed:
         raise ArgumentError("bits", str(width), " or ".join(map(str, allowed)))
@@ -50,7 +49,6 @@ def width_of(bits: int, allowed: tuple[int, ...] = BITS) -> int:
 
 
 def bytes_of(name: str, values: object) -> Array:
-    """Return bytes, flat; integers of other types that are within 0 to 255 count."""
     """Return bytes, flat; integers of other types that are within 0 to 255 count."""
     array = numbers(name, values, "iu")
     if array.size and (array.min() < 0 or array.max() > 255):
@@ -67,7 +65,6 @@ def words_of(name: str, values: object) -> Array:
 
 
 def scales_of(name: str, values: object) -> Array:
-    """Return scales of any floating type as float32."""
     """Return scales of any floating type as float32."""
     array = numbers(name, values, "iufV")
     if array.dtype.kind == "V" and dtypes.from_numpy(array.dtype, name) != "bf16":
@@ -89,14 +86,17 @@ def as_matrix(name: str, array: Array) -> Array:
 
 def sized(name: str, array: Array, count: int) -> Array:
     """Return a flat array of so many values."""
-    """Return a flat array of so many values."""
     if array.size != count:
         raise ShapeError(name, f"{array.size} values", f"{count}, as the attributes say")
     return array.reshape(-1)
 
 
 def split_codes(words: Array, width: int, of_word: int) -> Array:
-    """Return the codes of rows of words, the lowest bits first."""
+    """Return the codes of rows of words, the lowest bits first; one may begin in a word's last."""
+    if of_word % width:
+        bits = np.unpackbits(words.astype(f"<u{of_word // 8}").view(np.uint8), 1, bitorder="little")
+        whole_ones = bits[:, : bits.shape[1] // width * width].reshape(len(words), -1, width)
+        return np.packbits(whole_ones, 2, bitorder="little")[..., 0]
     shifts = np.arange(0, of_word, width, dtype=words.dtype)
     codes = (words[:, :, None] >> shifts) & words.dtype.type((1 << width) - 1)
     rows: Array = codes.astype(np.uint8).reshape(len(words), -1)

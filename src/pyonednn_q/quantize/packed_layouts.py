@@ -11,6 +11,10 @@ differences are the same. The first code of a word lies in its lowest bits. The 
     AWQ                     N, in order 02461357 as codes
     compressed-tensors      K, of a column       as codes, in words along N; or signed, in bytes
 
+Where a checkpoint's groups follow the order of activations (``desc_act``, a `g_idx` that jumps), a
+reader told `sort_rows` returns the rows of codes by group: row i is input channel ``order[i]``,
+``order = np.argsort(g_idx, kind="stable")``, and ``np.take(src, order, -1)`` goes with them.
+
 Sources: checkpoints of AutoGPTQ, AutoAWQ and compressed-tensors ("pack-quantized").
 """
 
@@ -41,6 +45,7 @@ __all__ = ["from_awq", "from_compressed_tensors", "from_gptq"]
 
 Array = np.ndarray[Any, Any]
 
+_NO_GROUP = -1  # of compressed-tensors
 _AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # which column the nibbles of a word hold, from the lowest
 
 
@@ -52,22 +57,27 @@ def from_gptq(
     *,
     bits: int = 4,
     v2: bool = False,
+    sort_rows: bool = False,
 ) -> Codes:
     """Return codes and QParams of a layer of a GPTQ checkpoint.
 
     Parameters
     ----------
     qweight : (K * bits / 32, N) array_like of int32
-        Packed codes.
+        Packed codes; with 3 bits, three words hold 32 codes, two of which cross words.
     qzeros : (groups, N * bits / 32) array_like of int32
         Packed zero points, each stored minus 1 unless `v2`; with 4 bits, 15 then means 0.
     scales : (groups, N) array_like of float
     g_idx : (K,) array_like of int, optional
-        Group of each row. Groups must consist of neighbouring rows; ``desc_act`` is refused.
-    bits : {2, 4, 8}
+        Group of each row.
+    bits : {2, 3, 4, 8}
         Width of the codes.
     v2 : bool
         Whether the checkpoint's format is "gptq_v2", which stores zero points unchanged.
+    sort_rows : bool
+        Whether to sort rows by group where `g_idx` (``desc_act``) makes groups that are not
+        neighbouring rows; without it they are refused. The layer then takes
+        ``np.take(x, np.argsort(g_idx, kind="stable"), -1)`` in place of ``x``.
 
     Returns
     -------
@@ -84,8 +94,12 @@ def from_gptq(
     >>> codes, wei_q = from_gptq(word, zeros, [[0.5] * 8])
     >>> codes[:, 0], int(wei_q.zero_point[0, 0])
     (array([0, 1, 2, 3, 4, 5, 6, 7], dtype=uint8), 8)
+    >>> g_idx = [0, 1] * 4
+    >>> codes, _ = from_gptq(word, zeros * 2, [[0.5] * 8, [2.0] * 8], g_idx, sort_rows=True)
+    >>> codes[:, 0], np.argsort(g_idx, kind="stable")
+    (array([0, 2, 4, 6, 1, 3, 5, 7], dtype=uint8), array([0, 2, 4, 6, 1, 3, 5, 7]))
     """
-    width = width_of(bits)
+    width = width_of(bits, (2, 3, 4, 8))
     flag("v2", v2)
     codes = _along_rows(words_of("qweight", qweight), width)
     scale = as_matrix("scales", scales_of("scales", scales))
@@ -93,13 +107,7 @@ def from_gptq(
     if not v2:
         point = (point + 1) % (1 << width)
     size = _group_size("scales", codes, scale, point[:, : codes.shape[1]], "qzeros")
-    if g_idx is not None:
-        groups = numbers("g_idx", g_idx, "iu")
-        if groups.shape != (len(codes),):
-            raise ShapeError("g_idx", str(groups.shape), f"({len(codes)},), as qweight has rows")
-        if (groups != np.arange(len(codes)) // size).any():
-            wanted = "groups of neighbours: a checkpoint made with desc_act=False"
-            raise ArgumentError("g_idx", "rows in the order of their activations", wanted)
+    codes = _by_group("g_idx", g_idx, codes, size, sort_rows=sort_rows)
     return codes_of_groups(codes, scale, point[:, : codes.shape[1]], size, width)
 
 
@@ -147,6 +155,7 @@ def from_compressed_tensors(
     *,
     weight_shape: Sequence[int] | Array,
     bits: int = 4,
+    sort_rows: bool = False,
 ) -> Codes:
     """Return codes and QParams of a layer of a "pack-quantized" checkpoint.
 
@@ -163,11 +172,13 @@ def from_compressed_tensors(
     weight_zero_point : array_like of int, optional
         (N * bits / 32, groups) int32, packed along the channels; or (N, groups) int8. Left out: 0.
     weight_g_idx : (K,) array_like of int, optional
-        Group of each input channel, or -1; groups must consist of neighbouring channels.
+        Group of each input channel, or -1 for all: groups must consist of neighbouring channels.
     weight_shape : (2,) array_like of int
         (N, K).
     bits : {4, 8}
         Width of the codes.
+    sort_rows : bool
+        As in `from_gptq`, of `weight_g_idx`.
 
     Returns
     -------
@@ -198,14 +209,8 @@ def from_compressed_tensors(
     scale = as_matrix("weight_scale", scales_of("weight_scale", weight_scale))
     point = _signed_points(weight_zero_point, scale.shape, width)
     size = _group_size("weight_scale", codes.T, scale.T, point.T, "weight_zero_point")
-    if weight_g_idx is not None:
-        groups = numbers("weight_g_idx", weight_g_idx, "iu")
-        if groups.shape != (inner,):
-            raise ShapeError("weight_g_idx", str(groups.shape), f"({inner},), as weight_shape says")
-        if ((groups != np.arange(inner) // size) & (groups != -1)).any():
-            wanted = "groups of neighbours: a checkpoint without activation ordering"
-            raise ArgumentError("weight_g_idx", "channels in another order", wanted)
-    return codes_of_groups(codes.T, scale.T, point.T, size, width)
+    rows = _by_group("weight_g_idx", weight_g_idx, codes.T, size, sort_rows=sort_rows)
+    return codes_of_groups(rows, scale.T, point.T, size, width)
 
 
 def _signed_points(points: object, shape: tuple[int, ...], width: int) -> Array:
@@ -233,6 +238,26 @@ def _group_size(name: str, codes: Array, scale: Array, point: Array, points: str
     if point.shape != scale.shape:
         raise ShapeError(points, f"{point.shape} zero points", f"{scale.shape}, as {name}")
     return len(codes) // len(scale)
+
+
+def _by_group(name: str, g_idx: object, codes: Array, size: int, *, sort_rows: bool) -> Array:
+    """Return rows of codes so that those of a group, which `g_idx` has of each, are neighbours."""
+    flag("sort_rows", sort_rows)
+    if g_idx is None:
+        return codes
+    groups = numbers(name, g_idx, "iu")
+    if groups.shape != (len(codes),):
+        raise ShapeError(name, str(groups.shape), f"({len(codes)},), a group for each row of codes")
+    neighbours = np.arange(len(codes)) // size
+    if (groups == neighbours).all() or (groups == _NO_GROUP).all():
+        return codes
+    if not np.array_equal(np.sort(groups), neighbours):
+        raise ArgumentError(name, "groups of several sizes", f"{size} rows in each, as scales say")
+    if not sort_rows:
+        wanted = "groups of neighbours, or sort_rows=True, and a source whose columns are sorted"
+        raise ArgumentError(name, "rows in the order of their activations", wanted)
+    rows: Array = codes[np.argsort(groups, kind="stable")]
+    return rows
 
 
 def _along_rows(words: Array, width: int) -> Array:

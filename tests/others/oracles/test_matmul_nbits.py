@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -70,36 +71,34 @@ def rows_of(rng: np.random.Generator, rows: int, inner: int) -> Any:
     return x.astype(F)
 
 
+def compared(rng: np.random.Generator, dtype: str, size: int, level: int, wanted: int) -> int:
+    """Return how many outputs of drawn nodes were compared: so many at least."""
+    outputs = 0
+    while outputs < wanted:
+        blocks = int(rng.integers(1, 2 + min(11, 1000 // size)))
+        columns = int(rng.choice(np.append(COLUMNS, rng.integers(1, 500))))
+        codes, wei_q = drawn(rng, dtype, size, blocks, columns)
+        bias = rng.standard_normal(columns).astype(F) if rng.integers(2) else None
+        run = theirs(codes, wei_q, bias, level, threads=int(rng.integers(1, 3)))
+        for rows in (1, 2, int(rng.integers(3, 40))):
+            x = rows_of(rng, rows, len(codes))
+            got = matmul_nbits(x, codes, wei_q, bias, accuracy_level=level)
+            np.testing.assert_array_equal(got, run(x))
+            outputs += got.size
+    print(f"level {level}, {dtype}, blocks of {size}: {outputs:,} outputs")  # noqa: T201
+    return outputs
+
+
 @pytest.mark.needs_isa("AVX512_CORE_VNNI")
 @pytest.mark.parametrize("size", BLOCKS)
-@pytest.mark.parametrize("dtype", ["s4", "u4", "s8", "u8"])
-def test_level_4_is_known_to_the_last_bit(dtype: str, size: int) -> None:
-    rng = np.random.default_rng([size, *dtype.encode()])
-    for blocks in (1, 2, 3, 4, 5, 8, 11):
-        for columns in COLUMNS:
-            codes, wei_q = drawn(rng, dtype, size, blocks, columns)
-            bias = rng.standard_normal(columns).astype(F) if blocks % 2 else None
-            run = theirs(codes, wei_q, bias, 4, threads=1 + blocks % 2)
-            for rows in (1, 2, 3, 8):
-                x = rows_of(rng, rows, len(codes))
-                np.testing.assert_array_equal(matmul_nbits(x, codes, wei_q, bias), run(x))
-
-
-@pytest.mark.needs_isa("AVX512_CORE_VNNI")
-@pytest.mark.parametrize("level", [0, 1])
-@pytest.mark.parametrize("dtype", ["s4", "u4"])
-def test_levels_of_floats_are_known_to_the_last_bit(dtype: str, level: int) -> None:
-    rng = np.random.default_rng([level, *dtype.encode()])
-    for size in BLOCKS:
-        for blocks in (1, 3, 8):
-            for columns in COLUMNS:
-                codes, wei_q = drawn(rng, dtype, size, blocks, columns)
-                bias = rng.standard_normal(columns).astype(F) if blocks % 2 else None
-                run = theirs(codes, wei_q, bias, level, threads=1 + blocks % 2)
-                for rows in (1, 2, 5):
-                    x = rows_of(rng, rows, len(codes))
-                    got = matmul_nbits(x, codes, wei_q, bias, accuracy_level=level)
-                    np.testing.assert_array_equal(got, run(x))
+@pytest.mark.parametrize(
+    ("level", "dtype"),
+    [*itertools.product((4,), ("s4", "u4", "s8", "u8")), *itertools.product((0, 1), ("s4", "u4"))],
+)
+def test_every_bit_is_known(level: int, dtype: str, size: int, pytestconfig: pytest.Config) -> None:
+    rng = np.random.default_rng([size, level, *dtype.encode()])
+    wanted = pytestconfig.getoption("--compared-outputs")
+    assert compared(rng, dtype, size, level, wanted) >= wanted
 
 
 def test_whole_numbers_are_the_product_itself() -> None:

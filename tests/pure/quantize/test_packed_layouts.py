@@ -74,15 +74,52 @@ def test_one_version_of_gptq_read_as_the_other_is_off_by_one() -> None:
     assert np.array_equal(wei_q.zero_point, (points + 1) % 16)
 
 
-def test_groups_in_the_order_of_activations_are_refused() -> None:
+def words_of_three_bits(rows: Any) -> Any:
+    """Return words as AutoGPTQ packs rows: ten codes, one cut 2 + 1, ten, one cut 1 + 2, ten."""
+    words = []
+    for row in rows.reshape(len(rows), -1, 32).tolist():
+        for codes in row:
+            first = sum(code << 3 * at for at, code in enumerate(codes[:10]))
+            first |= (codes[10] & 3) << 30
+            second = codes[10] >> 2
+            second |= sum(code << 3 * at + 1 for at, code in enumerate(codes[11:21]))
+            second |= (codes[21] & 1) << 31
+            third = codes[21] >> 1
+            third |= sum(code << 3 * at + 2 for at, code in enumerate(codes[22:]))
+            words += [first, second, third]
+    return np.array(words, np.uint32).reshape(len(rows), -1).view(np.int32)
+
+
+def test_gptq_has_32_codes_of_3_bits_in_3_words() -> None:
+    rng = np.random.default_rng(3)
+    codes, points = rng.integers(0, 8, (K, 32)), rng.integers(0, 8, (K // GROUP, 32))
+    scale = rng.uniform(0.01, 0.1, points.shape).astype(np.float16)
+    packed = words_of_three_bits(codes.T).T, words_of_three_bits((points - 1) % 8)
+    assert packed[0].shape == (K * 3 // 32, 32)
+    wide = [np.repeat(each, GROUP, axis=0) for each in (scale.astype(float), points)]
+    same(from_gptq(*packed, scale, bits=3), wide[0] * (codes - wide[1]), "u4")
+
+
+def test_groups_in_the_order_of_activations_are_sorted_or_refused() -> None:
     codes, points, _ = weights(4)
     order = np.random.default_rng(1).permutation(K) // GROUP
-    with pytest.raises(ArgumentError, match=r"^g_idx: got rows in the order of their activations"):
-        from_gptq(words_of(codes.T, 4).T, words_of(points, 4), SCALE, order)
-    with pytest.raises(ArgumentError, match=r"^weight_g_idx: got channels in another order"):
-        from_compressed_tensors(
-            words_of(codes.T, 4), SCALE.T, weight_g_idx=order, weight_shape=(N, K)
-        )
+    real = SCALE.astype(float)[order] * (codes - points[order])
+    qweight, along_channels = words_of(codes.T, 4).T, words_of(points, 4)
+    tensors = words_of(codes.T, 4), SCALE.T, along_channels.T
+    for read in (
+        from_gptq(qweight, along_channels, SCALE, order, v2=True, sort_rows=True),
+        from_compressed_tensors(*tensors, order, weight_shape=(N, K), sort_rows=True),
+    ):
+        same(read, real[np.argsort(order, kind="stable")], "u4")
+    says = "got rows in the order of their activations; wanted .*sort_rows=True"
+    with pytest.raises(ArgumentError, match=f"^g_idx: {says}"):
+        from_gptq(qweight, along_channels, SCALE, order)
+    with pytest.raises(ArgumentError, match=f"^weight_g_idx: {says}"):
+        from_compressed_tensors(*tensors, order, weight_shape=(N, K))
+    none = from_compressed_tensors(*tensors, np.full(K, -1), weight_shape=(N, K), sort_rows=True)
+    assert np.array_equal(none[0], codes)
+    with pytest.raises(ArgumentError, match=r"^g_idx: got groups of several sizes; wanted 16 rows"):
+        from_gptq(qweight, along_channels, SCALE, order * 0, sort_rows=True)
 
 
 def test_awq_has_the_columns_of_a_word_in_its_own_order() -> None:
@@ -214,7 +251,7 @@ ZEROS = np.zeros((4, 3), np.int32)
         (lambda: from_gptq(WORDS, ZEROS, SCALE[:, :5]), ShapeError, "^scales: got 4 groups of 5"),
         (lambda: from_gptq(WORDS, ZEROS, SCALE[:3]), ShapeError, "^scales: got 3 groups"),
         (lambda: from_gptq(WORDS, ZEROS[:2], SCALE), ShapeError, "^qzeros: got"),
-        (lambda: from_gptq(WORDS, ZEROS, SCALE, bits=3), ArgumentError, "^bits: got 3"),
+        (lambda: from_gptq(WORDS, ZEROS, SCALE, bits=5), ArgumentError, "^bits: got 5"),
         (lambda: from_gptq(WORDS, ZEROS, SCALE, [0, 1]), ShapeError, "^g_idx: got"),
         (lambda: from_gptq(WORDS[0], ZEROS, SCALE), ShapeError, "^qweight: got"),
         (lambda: from_gptq(WORDS + 0.5, ZEROS, SCALE), ArgumentError, "^qweight: got"),

@@ -125,6 +125,7 @@ def group_calls() -> Calls:
                 "g_idx": index,
                 "bits": 4,
                 "v2": True,
+                "sort_rows": True,
             },
         ),
         "from_matmul_nbits": (
@@ -148,6 +149,7 @@ def group_calls() -> Calls:
                 "weight_g_idx": index,
                 "weight_shape": (1, 8),
                 "bits": 4,
+                "sort_rows": True,
             },
         ),
     }
