@@ -17,6 +17,8 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
+from onnx import helper, numpy_helper
+
 Array = np.ndarray[Any, Any]
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 with patch.object(sys, "path", [str(BENCHMARKS), *sys.path]):
@@ -30,6 +32,10 @@ def logits_of(step: Any, tokens: Array, first: int) -> Array:
     """Return logits of tokens: of the first together, of the others one by one."""
     parts = [tokens[:, :first], *np.split(tokens[:, first:], tokens.shape[1] - first, 1)]
     return np.concatenate([step(each) for each in parts], 1)
+
+
+def attentions(model: Any) -> list[Any]:
+    return [node for node in model.graph.node if node.op_type == "GroupQueryAttention"]
 
 
 def off(ours: Array, theirs: Array) -> float:
@@ -137,12 +143,76 @@ def test_what_is_no_tokens_is_refused() -> None:
 
 def test_what_is_no_decoder_is_refused() -> None:
     model = decoders.decoder(SIZES)
-    for node in model.graph.node:
-        for told in node.attribute:
-            if told.name == "softcap":
-                told.f = 30.0
-    with pytest.raises(ArgumentError, match="softcap"):
+    for node in attentions(model):
+        node.attribute.append(helper.make_attribute("causal", 0))
+    with pytest.raises(ArgumentError, match="causal"):
         pq.Decoder(model, capacity=32)
+
+
+SINKS = np.array([-1, 0, 1, 3], np.float32)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"local_window_size": 4},
+        {"softcap": 2.0},
+        {"smooth_softmax": 1},
+        {"local_window_size": 3, "softcap": 1.0, "head_sink": SINKS},
+    ],
+    ids="-".join,
+)
+def test_windows_caps_and_sinks_are_those_of_onnxruntime(told: dict[str, Any]) -> None:
+    model = decoders.decoder(SIZES)
+    for node in attentions(model):
+        kept = [each for each in node.attribute if each.name not in told]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+        for name, value in told.items():
+            if name != "head_sink":
+                node.attribute.append(helper.make_attribute(name, value))
+        node.input.extend(["", "", "head_sink" if "head_sink" in told else ""])
+    model.graph.initializer.append(numpy_helper.from_array(SINKS, "head_sink"))
+    theirs = logits_of(decoders.Session(model, SIZES), PROMPT, 7)
+    plain = logits_of(decoders.Session(decoders.decoder(SIZES), SIZES), PROMPT, 7)
+    assert off(plain, theirs) > 0.01
+    floats, codes = (pq.Decoder(model, capacity=40, cache=cache) for cache in ("f32", "s8"))
+    assert off(logits_of(floats, PROMPT, 7), theirs) < 1e-5
+    assert off(logits_of(codes, PROMPT, 7), theirs) < 0.1
+
+
+def test_heads_whose_length_only_the_queries_tell() -> None:
+    """As onnxruntime-genai writes keys and values of before: all dims but one are open."""
+    for is_packed in (False, True):
+        sizes = dataclasses.replace(SIZES, is_packed=is_packed)
+        model = decoders.decoder(sizes)
+        theirs = logits_of(decoders.Session(model, sizes), PROMPT, 7)
+        for each in (*model.graph.input, *model.graph.output):
+            if "key" in each.name or "value" in each.name:
+                each.type.tensor_type.shape.dim[3].dim_param = "kv_cache_dim"
+        decoder = pq.Decoder(model, capacity=40, cache="f32")
+        assert off(logits_of(decoder, PROMPT, 7), theirs) < 1e-5
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_embeddings_of_codes_are_those_of_onnxruntime(bits: int) -> None:
+    model = decoders.decoder(SIZES)
+    (table,) = (each for each in model.graph.initializer if each.name == "embedding")
+    codes, scales = decoders.rounded(numpy_helper.to_array(table).T, bits, 32)
+    (gather,) = (node for node in model.graph.node if "embedding" in node.input)
+    gather.op_type, gather.domain = "GatherBlockQuantized", "com.microsoft"
+    gather.input[:] = ["shaped", "input_ids", "scales"]
+    dims = np.array([SIZES.words, -1], np.int64)
+    shaped = helper.make_node("Reshape", ["codes", "dims"], ["shaped"], "shaped")
+    model.graph.node.insert(0, shaped)
+    for name, value in {"codes": codes, "dims": dims, "scales": scales}.items():
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+    told = {"bits": bits, "block_size": 32, "gather_axis": 0, "quantize_axis": 1}
+    gather.attribute.extend(helper.make_attribute(*each) for each in told.items())
+    theirs = logits_of(decoders.Session(model, SIZES), PROMPT, 7)
+    decoder = pq.Decoder(model, capacity=40, cache="f32")
+    assert off(logits_of(decoder, PROMPT, 7), theirs) < 1e-5
+    assert "reference" not in decoder.report()
 
 
 def test_the_model_as_it_is_runs_by_its_definition() -> None:

@@ -4,6 +4,8 @@
     SkipSimplifiedLayerNormalization(x, skip, gain)    Add, RMSNormalization
     SkipLayerNormalization(x, skip, gain, shift)       Add, LayerNormalization
     RotaryEmbedding(x, places, cos, sin)               RotaryEmbedding(x, cos, sin, places)
+    GatherBlockQuantized(table, rows, scales)          Gather, Cast, Mul
+    MultiHeadAttention, Attention                      Attention, behind products and sums
 
 A bias of the second and third is added to the sum, which may be a result, too.
 Source: onnxruntime, docs/ContribOperators.md.
@@ -16,7 +18,9 @@ from dataclasses import replace
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.graph.kind import Kind
+from pyonednn_q.onnx.block_gathers import gathered_blocks
 from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.their_attentions import attention_of_heads, attention_of_one
 
 __all__ = ["with_operators_of_onnx"]
 
@@ -24,6 +28,11 @@ _SINCE = 18  # the opset from which on nodes mean the same at that of the norm
 _SKIPS = {kinds.SKIP_NORM: 5, kinds.SKIP_SIMPLE_NORM: 4}  # inputs, with a bias of the sum
 _EPSILON = 1e-12  # of sums, where none is told
 _SUM = 3  # output that is the sum
+_PARTS = {
+    kinds.GATHER_BITS: gathered_blocks,
+    kinds.HEADS: attention_of_heads,
+    kinds.THEIR_ATTENTION: attention_of_one,
+}
 
 
 def with_operators_of_onnx(graph: Graph) -> Graph:
@@ -39,20 +48,25 @@ def with_operators_of_onnx(graph: Graph) -> Graph:
     edit = GraphEdit(graph)
     since = graph.opset
     for node in graph.nodes:
-        written = _written(node, edit)
-        edit.nodes += written or [node]
-        since = max([since, *(each.row.since for each in written)])
+        before = len(edit.nodes)
+        edit.nodes += _written(node, edit)
+        if len(edit.nodes) == before:
+            edit.nodes.append(node)
+        else:
+            since = max([since, *(each.row.since for each in edit.nodes[before:])])
     return edit.result({**graph.opsets, "": since})
 
 
 def _written(node: GraphNode, edit: GraphEdit) -> list[GraphNode]:
-    """Return what a node is of ONNX's operators; none where it is one, or has none."""
+    """Return what a node is of ONNX's operators, behind what is added; none where it is one."""
     if node.row is kinds.SIMPLE_NORM and not any(node.outputs[1:]):
         return [_norm(node, kinds.RMS_NORM, node.inputs[0], node.inputs[1:])]
     if node.row in _SKIPS and not any(node.outputs[1:_SUM]):
         return _skipped(node, edit)
     if node.row is kinds.THEIR_ROTARY:
         return _rotary(node, edit)
+    if node.row in _PARTS:
+        _PARTS[node.row](node, edit)
     return []
 
 

@@ -68,13 +68,7 @@ class _PartsOfNode:
         return self._dims.get(name, ())
 
     def _add(self, kind: Kind, *reads: str, dst: str = "", **attributes: object) -> str:
-        """Add a node; return the tensor that it makes."""
-        edit, base = self._edit, self._node.outputs[0]
-        dst = dst or edit.free(f"{base}:{kind.name}")
-        name = f"{self._node.name}:{dst.removeprefix(f'{base}:')}"
-        originals = self._node.originals
-        edit.nodes.append(GraphNode(name, kind.name, reads, (dst,), attributes, "", originals))
-        return dst
+        return self._edit.part(self._node, kind, *reads, dst=dst, **attributes)
 
     def _numbers(self, *values: int) -> str:
         return self._edit.constant(f"{self._node.outputs[0]}:dims", np.array(values, np.int64))
