@@ -93,6 +93,61 @@ def test_prompts_give_the_same_bits_in_one_call_and_in_many() -> None:
     np.testing.assert_array_equal(logits_of(decoder, PROMPT, 1), together)
 
 
+@pytest.mark.parametrize("bits", [0, 4])
+def test_the_last_token_alone_has_the_same_logits(bits: int) -> None:
+    model = decoders.decoder(SIZES, bits=bits)
+    theirs = logits_of(decoders.Session(model, SIZES), PROMPT, 7)
+    decoder = pq.Decoder(model, capacity=40, cache="f32")
+    every = decoder(PROMPT)
+    decoder.reset()
+    last = decoder(PROMPT, last=True)  # of programs of 8, 2 and 1 tokens
+    assert last.shape == (1, 1, SIZES.words)
+    assert off(last, theirs[:, -1:]) < 1e-5
+    if bits:  # whose sums do not depend on how many rows there are
+        np.testing.assert_array_equal(last, every[:, -1:])
+    (product,) = (node for node in decoder.model(8, last=True).nodes if node.outputs == ("logits",))
+    (other,) = (node for node in decoder.model(8).nodes if node.outputs == ("logits",))
+    assert product.runs is other.runs or not bits
+    assert decoder.model(8, last=True).graph.outputs["logits"].dims == (1, 1, SIZES.words)
+
+
+def test_behind_a_cap_the_last_token_is_found_as_well() -> None:
+    model = decoders.decoder(SIZES)
+    (end,) = (node for node in model.graph.node if "logits" in node.output)
+    end.output[:] = ["product"]
+    cap = numpy_helper.from_array(np.float32(3), "cap")
+    model.graph.initializer.append(cap)
+    for kind, reads, dst in (
+        ("Div", ["product", "cap"], "part"),
+        ("Tanh", ["part"], "bent"),
+        ("Mul", ["bent", "cap"], "logits"),
+    ):
+        model.graph.node.append(helper.make_node(kind, reads, [dst], dst))
+    theirs = logits_of(decoders.Session(model, SIZES), PROMPT, 7)
+    decoder = pq.Decoder(model, capacity=40, cache="f32")
+    assert off(decoder(PROMPT, last=True), theirs[:, -1:]) < 1e-5
+    assert decoder.model(8, last=True).graph.outputs["logits"].dims == (1, 1, SIZES.words)
+
+
+def test_a_model_of_the_last_token_alone_returns_that() -> None:
+    """As genai exports with `prune_lm_head`."""
+    model = decoders.decoder(SIZES)
+    at, end = next(each for each in enumerate(model.graph.node) if "logits" in each[1].output)
+    reads = [end.input[0], "minus_one", "first"]
+    for name, value in (("minus_one", np.array(-1)), ("first", np.array([1]))):
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+    gather = helper.make_node("Gather", reads[:2], ["token"], "token", axis=1)
+    model.graph.node.insert(at, helper.make_node("Unsqueeze", ["token", "first"], ["row"], "row"))
+    model.graph.node.insert(at, gather)
+    end.input[0] = "row"
+    theirs = decoders.Session(model, SIZES)(PROMPT)
+    decoder = pq.Decoder(model, capacity=40, cache="f32")
+    assert theirs.shape == (1, 1, SIZES.words)
+    assert off(decoder(PROMPT), theirs) < 1e-5
+    decoder.reset()
+    assert [int(each) for (each,) in decoder.generate(PROMPT, 1)] == [int(theirs[0, -1].argmax())]
+
+
 def test_sequences_of_a_batch_do_not_meet() -> None:
     model = decoders.decoder(SIZES, bits=4)
     one, two = (pq.Decoder(model, capacity=40, batch=batch) for batch in (1, 2))

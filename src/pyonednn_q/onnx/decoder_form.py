@@ -194,8 +194,8 @@ def _sizes(dims: Mapping[str, Lengths], node: GraphNode) -> tuple[int, int]:
     if not isinstance(depth, int) and len(queries) == 3 and isinstance(queries[2], int):
         depth = queries[2] // (heads if node.input(_K) else heads + 2 * groups)
     if not isinstance(depth, int):
-        argument, got = f"node {shown(node.name)}", f"keys {past}"
-        raise ArgumentError(argument, got, "those of a known length")
+        argument, got = f"node {shown(node.name)}", f"heads of an unknown length, keys {past}"
+        raise ArgumentError(argument, got, "keys of a known length, or queries, of known nodes")
     return groups, depth
 
 
