@@ -77,6 +77,30 @@ def test_attentions_of_the_standard_are_taken_as_well() -> None:
         pq.Decoder(with_mask, capacity=40)
 
 
+def test_attentions_of_the_standard_may_have_caps_and_windows() -> None:
+    """A window of the standard is what stands before a token; theirs counts the token, too."""
+    sizes = dataclasses.replace(SIZES, is_standard=True)
+    model = decoders.decoder(sizes)
+    for node in model.graph.node:
+        if node.op_type == "Attention":
+            node.attribute.append(helper.make_attribute("softcap", 2.0))
+    theirs = logits_of(decoders.Session(model, sizes), PROMPT, 7)
+    assert off(logits_of(pq.Decoder(model, capacity=40, cache="f32"), PROMPT, 7), theirs) < 1e-5
+    for node in model.graph.node:
+        if node.op_type == "Attention":
+            node.attribute.append(helper.make_attribute("left_window_size", 3))
+    model.opset_import[0].version = 25
+    same = decoders.decoder(SIZES)
+    for node in attentions(same):
+        kept = [e for e in node.attribute if e.name not in {"softcap", "local_window_size"}]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+        more = {"softcap": 2.0, "local_window_size": 4}
+        node.attribute.extend(helper.make_attribute(*each) for each in more.items())
+    theirs = logits_of(decoders.Session(same, SIZES), PROMPT, 7)
+    assert off(logits_of(pq.Decoder(model, capacity=40, cache="f32"), PROMPT, 7), theirs) < 1e-5
+
+
 def test_tokens_are_those_of_onnxruntime() -> None:
     model = decoders.decoder(SIZES, bits=4)
     theirs = [token for token, _ in decoders.greedy(decoders.Session(model, SIZES), PROMPT, 20)]
