@@ -77,6 +77,10 @@ HEADED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "another low": ({"padding": padding(L, B)}, {"mask_filter_value": -1.5}),
     "padding of rows": ({"padding": padding(L, B, S)}, {}),
     "lengths": ({"padding": np.array([5, 7], np.int32)}, {}),
+    "lengths and bias": (
+        {"padding": np.array([5, 7], np.int32), "bias": normal(HEADS * (2 * DEPTH + WIDTH))},
+        {},
+    ),
     "more": ({"more": normal(B, HEADS, S, L)}, {}),
     "more of all": ({"more": normal(1, 1, S, L), "padding": padding(L, B)}, {}),
     "past": ({"past": P}, {}),
@@ -137,6 +141,15 @@ def test_attention_of_one_source(name: str) -> None:
     }
     outputs = ["y", "present"] if past else ["y"]
     compare(*model_of("Attention", inputs, outputs, ("weights", "bias"), **told))
+
+
+def test_masks_that_are_not_known_are_refused_by_name() -> None:
+    """Of ends and starts of sequences, which onnxruntime has for GPUs alone."""
+    inputs: Inputs = {name: normal(B, S, 64) for name in "qkv"}
+    inputs |= {"bias": normal(192), "padding": np.zeros(3 * B + 2, np.int32)}
+    model, fed = model_of("MultiHeadAttention", inputs, ["y"], ("bias",))
+    with pytest.raises(UnsupportedError, match="MultiHeadAttention"):
+        pq.load(model).run(fed)
 
 
 def test_what_is_not_known_is_refused_by_name() -> None:

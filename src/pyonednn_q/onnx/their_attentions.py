@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.defined_kinds import RANGE
 from pyonednn_q.graph.dims_rule import Lengths
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kind import Kind
@@ -40,12 +41,12 @@ def attention_of_heads(node: GraphNode, edit: GraphEdit) -> bool:
     edit : GraphEdit
         The graph in the making.
     """
-    made = _Attention(node, edit)
+    new = _Attention(node, edit)
     q, k, v = (node.input(at) for at in range(3))
-    dims = [made.of(each) for each in (q, k, v)]
+    dims = [new.of(each) for each in (q, k, v)]
     ranks = [len(each) for each in dims]
     bias = edit.graph.constants.get(node.input(3))
-    if ranks not in ([3, 3, 3], [3, 4, 4]) or not made.is_understood(_HEADS_INPUTS, outputs=3):
+    if ranks not in ([3, 3, 3], [3, 4, 4]) or not new.is_understood(_HEADS_INPUTS, outputs=3):
         return False
     if node.input(3):
         widths = [each[-1] for each in dims]
@@ -54,14 +55,14 @@ def attention_of_heads(node: GraphNode, edit: GraphEdit) -> bool:
         ends = np.cumsum([int(each) for each in widths])
         parts = np.split(bias, ends[:2])
         q, k, v = (
-            made.add(kinds.ADD, *pair)
-            for pair in zip((q, k, v), map(made.constant, parts), strict=True)
+            new.add(kinds.ADD, *pair)
+            for pair in zip((q, k, v), map(new.constant, parts), strict=True)
         )
     past = node.input(6), node.input(7)
-    mask = made.mask(node.input(4), node.input(5), k, past[0])
+    mask = new.mask(node.input(4), node.input(5), node.input(1), past[0])
     if mask is None:
         return False
-    made.attention([q, k, v, mask, *past], list(node.outputs), is_crossed=4 in ranks)
+    new.attention([q, k, v, mask, *past], list(node.outputs), is_crossed=4 in ranks)
     return True
 
 
@@ -75,36 +76,36 @@ def attention_of_one(node: GraphNode, edit: GraphEdit) -> bool:
     edit : GraphEdit
         The graph in the making.
     """
-    made = _Attention(node, edit)
+    new = _Attention(node, edit)
     x, weights, bias, padding, past, more = (node.input(at) for at in range(_ONE_INPUTS))
     wei = edit.graph.constants.get(weights)
-    is_known = wei is not None and wei.ndim == 2 and len(made.of(x)) == 3
-    if not is_known or not made.is_understood(_ONE_INPUTS, outputs=2):
+    is_known = wei is not None and wei.ndim == 2 and len(new.of(x)) == 3
+    if not is_known or not new.is_understood(_ONE_INPUTS, outputs=2):
         return False
     assert wei is not None
     sizes = node.attributes.get("qkv_hidden_sizes") or [wei.shape[1] // 3] * 3
-    product = made.add(kinds.MATMUL, x, weights)
-    product = made.add(kinds.ADD, product, bias) if bias else product
+    product = new.add(kinds.MATMUL, x, weights)
+    product = new.add(kinds.ADD, product, bias) if bias else product
     begin, parts = 0, []
     for size in sizes:
-        numbers = (made.constant(np.array([each])) for each in (begin, begin + size, 2))
-        parts.append(made.add(kinds.SLICE, product, *numbers))
+        numbers = (new.constant(np.array([each])) for each in (begin, begin + size, 2))
+        parts.append(new.add(kinds.SLICE, product, *numbers))
         begin += size
     before, after = ["", ""], ["", ""]
     present = node.outputs[1] if len(node.outputs) > 1 else ""
     if past:
-        places = (made.constant(np.array(at)) for at in range(2))
-        before = [made.add(kinds.GATHER, past, place, axis=0) for place in places]
+        places = (new.constant(np.array(at)) for at in range(2))
+        before = [new.add(kinds.GATHER, past, place, axis=0) for place in places]
     if present:
         after = [edit.free(f"{present}:{name}") for name in ("key", "value")]
-    mask = made.mask(padding, more, x, before[0])
+    mask = new.mask(padding, more, x, before[0])
     if mask is None:
         return False
-    made.attention([*parts, mask, *before], [node.outputs[0], *after], is_crossed=False)
+    new.attention([*parts, mask, *before], [node.outputs[0], *after], is_crossed=False)
     if present:
-        first = made.constant(np.array([0]))
-        halves = [made.add(kinds.UNSQUEEZE, each, first) for each in after]
-        made.add(kinds.CONCAT, *halves, axis=0, dst=present)
+        first = new.constant(np.array([0]))
+        halves = [new.add(kinds.UNSQUEEZE, each, first) for each in after]
+        new.add(kinds.CONCAT, *halves, axis=0, dst=present)
     return True
 
 
@@ -159,7 +160,7 @@ class _Attention:
             total = self.add(kinds.ADD, total, self.add(kinds.SHAPE, past, start=2, end=3))
         total = self.add(kinds.SQUEEZE, total, self.constant(np.array([0])))
         first, step = (self.constant(np.array(each)) for each in (0, 1))
-        places = self.add(kinds.KINDS["Range"], first, total, step)
+        places = self.add(RANGE, first, total, step)
         count = self.add(kinds.CAST, lengths, to=_INT64)
         count = self.add(kinds.UNSQUEEZE, count, self.constant(np.array([1])))
         return self.add(kinds.LESS, places, count)

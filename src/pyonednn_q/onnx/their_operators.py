@@ -49,7 +49,10 @@ def with_operators_of_onnx(graph: Graph) -> Graph:
     since = graph.opset
     for node in graph.nodes:
         before = len(edit.nodes)
-        edit.nodes += _written(node, edit)
+        if node.row not in _PARTS:
+            edit.nodes += _written(node, edit)
+        elif not _PARTS[node.row](node, edit):
+            del edit.nodes[before:]
         if len(edit.nodes) == before:
             edit.nodes.append(node)
         else:
@@ -58,15 +61,13 @@ def with_operators_of_onnx(graph: Graph) -> Graph:
 
 
 def _written(node: GraphNode, edit: GraphEdit) -> list[GraphNode]:
-    """Return what a node is of ONNX's operators, behind what is added; none where it is one."""
+    """Return what a node is of ONNX's operators; none where it is one, or has none."""
     if node.row is kinds.SIMPLE_NORM and not any(node.outputs[1:]):
         return [_norm(node, kinds.RMS_NORM, node.inputs[0], node.inputs[1:])]
     if node.row in _SKIPS and not any(node.outputs[1:_SUM]):
         return _skipped(node, edit)
     if node.row is kinds.THEIR_ROTARY:
         return _rotary(node, edit)
-    if node.row in _PARTS:
-        _PARTS[node.row](node, edit)
     return []
 
 
