@@ -101,6 +101,23 @@ def test_attentions_of_the_standard_may_have_caps_and_windows() -> None:
     assert off(logits_of(pq.Decoder(model, capacity=40, cache="f32"), PROMPT, 7), theirs) < 1e-5
 
 
+def test_attentions_of_heads_are_taken_as_well() -> None:
+    sizes = dataclasses.replace(SIZES, is_standard=True, groups=SIZES.heads)
+    model = decoders.decoder(sizes)
+    for node in model.graph.node:
+        if node.op_type == "Attention":
+            q, k, v, _, *past = node.input
+            node.op_type, node.domain = "MultiHeadAttention", "com.microsoft"
+            node.input[:] = [q, k, v, "", "", "", *past]
+            del node.attribute[:]
+            told = {"num_heads": sizes.heads, "unidirectional": 1}
+            node.attribute.extend(helper.make_attribute(*each) for each in told.items())
+    theirs = logits_of(decoders.Session(model, sizes), PROMPT, 7)
+    decoder = pq.Decoder(model, capacity=40, cache="f32")
+    assert off(logits_of(decoder, PROMPT, 7), theirs) < 1e-5
+    assert "reference" not in decoder.report()
+
+
 def test_tokens_are_those_of_onnxruntime() -> None:
     model = decoders.decoder(SIZES, bits=4)
     theirs = [token for token, _ in decoders.greedy(decoders.Session(model, SIZES), PROMPT, 20)]

@@ -41,7 +41,8 @@ class Decoder:
     model : path, bytes, ModelProto or Graph
         A decoder as onnxruntime-genai exports it: GroupQueryAttention with keys and values of
         before as inputs, and those of all tokens as outputs; products in MatMul or MatMulNBits. Or
-        causal Attention of opset 23 in its place, without a mask, and not of a Graph.
+        causal Attention of opset 23, or MultiHeadAttention, in its place, without a mask, and not
+        of a Graph.
     capacity : int
         The most tokens of a sequence; it becomes a multiple of 16.
     batch : int
