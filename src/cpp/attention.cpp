@@ -3,6 +3,7 @@
 #include "attention_pass.hpp"
 #include "errors.hpp"
 #include "parallel.hpp"
+#include "power.hpp"
 #include "quantize.hpp"
 
 #include <algorithm>
@@ -41,10 +42,22 @@ float coded(const float* x, std::size_t count, std::int8_t* codes) {
     return scale;
 }
 
+// The tokens that a query sees: [first, end).
+struct Seen {
+    std::size_t first, end;
+    Seen(std::size_t end_of, std::size_t window)
+        : first(window == 0 || window > end_of ? 0 : end_of - window), end(end_of) {}
+    std::size_t count() const { return end - first; }
+    std::size_t begin() const { return first / lanes * lanes; } // of the first tile
+    std::size_t skipped() const { return first - begin(); }     // of that tile
+    std::size_t tiles() const { return (end - begin() + lanes - 1) / lanes; }
+};
+
 struct Attention {
     AttentionDims dims;
     HeadMemory memory;
     Rotation rotation;
+    std::vector<float> sinks;
 
     // Writes one token's keys and values of one head.
     void append(const float* key, const float* value, std::size_t place, char* head, float* room,
@@ -80,7 +93,13 @@ struct Attention {
         std::vector<std::uint8_t> high, low;
     };
 
-    // What one row needs that sees `count` tokens.
+    // The most tokens of the tiles that a row sees some of.
+    std::size_t longest() const {
+        const std::size_t more = 2 * lanes; // of its first and last tile
+        return dims.window == 0 ? memory.capacity : std::min(memory.capacity, dims.window + more);
+    }
+
+    // What one row needs that sees tiles of `count` tokens.
     Room room(std::size_t count) const {
         const std::size_t tiles = HeadMemory::up_to(count, lanes), columns = memory.columns();
         const std::size_t coded_count = memory.are_codes ? tiles : 0;
@@ -95,57 +114,71 @@ struct Attention {
                 std::vector<std::uint8_t>(coded_count)};
     }
 
-    // Of one row of queries, which sees `count` tokens.
-    void attend(const float* query, std::size_t count, char* head, float* y, Room& own) const {
+    // Of one row of queries, that of a token at a place.
+    void attend(const float* query, std::size_t place, const float* sink, char* head, float* y,
+                Room& own) const {
         const AttentionLoops& loops = best_attention_loops();
-        const std::size_t tiles = HeadMemory::up_to(count, lanes) / lanes;
-        const std::size_t columns = memory.columns();
+        const Seen seen(place + 1, dims.window);
+        const std::size_t count = seen.count(), tiles = seen.tiles(), columns = memory.columns();
         std::copy_n(query, memory.depth, own.query.data());
-        if (!rotation.cos.empty()) turn(rotation, count - 1, own.query.data());
-        float* const scores = own.scores.data();
+        if (!rotation.cos.empty()) turn(rotation, place, own.query.data());
+        float* const scores = own.scores.data() + seen.skipped();
         float top = 0;
         if (memory.are_codes) {
             const float worth = coded(own.query.data(), memory.depth, own.codes.data());
             std::int32_t total = 0;
             for (const std::int8_t code : own.codes)
                 total += code;
-            loops.code_scores(reinterpret_cast<std::uint8_t*>(memory.keys(head)), own.codes.data(),
+            const auto* const keys = reinterpret_cast<std::uint8_t*>(memory.keys(head));
+            loops.code_scores(keys + seen.begin() * memory.quads() * quad, own.codes.data(),
                               memory.quads(), tiles, own.sums.data());
-            top = loops.code_tops(own.sums.data(), sign * total, memory.key_scales(head),
-                                  worth * dims.scale, count, scores);
+            top = loops.code_tops(own.sums.data() + seen.skipped(), sign * total,
+                                  memory.key_scales(head) + seen.first, worth * dims.scale, count,
+                                  scores);
         } else {
-            loops.scores(reinterpret_cast<float*>(memory.keys(head)), own.query.data(),
-                         memory.depth, tiles, scores);
+            const auto* const keys = reinterpret_cast<float*>(memory.keys(head));
+            loops.scores(keys + seen.begin() * memory.depth, own.query.data(), memory.depth, tiles,
+                         own.scores.data());
             top = loops.tops(dims.scale, count, scores);
         }
-        const float sum = loops.powers(scores, count, top);
+        if (dims.softcap != 0) top = loops.caps(dims.softcap, count, scores);
+        if (sink != nullptr) top = std::max(top, *sink);
+        float sum = loops.powers(scores, count, top);
+        if (sink != nullptr) sum += power_of(*sink - top);
         float* const sums = own.context.data();
         float factor = 1 / sum;
         if (memory.are_codes) {
-            factor = code_context(count, head, sum, own);
+            factor = code_context(seen, head, sum, own);
         } else {
-            loops.context(reinterpret_cast<float*>(memory.values(head)), scores, count, columns,
-                          sums);
+            const auto* const values = reinterpret_cast<float*>(memory.values(head));
+            loops.context(values + seen.first * columns, scores, count, columns, sums);
         }
         for (std::size_t e = 0; e < memory.width; ++e)
             y[e] = sums[e] * factor;
     }
 
     // Returns what the sums are worth, which it writes.
-    float code_context(std::size_t count, char* head, float sum, Room& own) const {
-        constexpr float highest = 65535, of_byte = 256;
-        const std::size_t padded = HeadMemory::up_to(count, quad);
-        const float most =
-                best_attention_loops().code_shares(own.scores.data(), memory.value_scales(head),
-                                                   count, own.high.data(), own.low.data());
-        best_attention_loops().code_context(reinterpret_cast<std::int8_t*>(memory.values(head)),
+    float code_context(const Seen& seen, char* head, float sum, Room& own) const {
+        constexpr float most_of_share = 65535, of_byte = 256;
+        const std::size_t skipped = seen.skipped(), end = skipped + seen.count();
+        const std::size_t padded = HeadMemory::up_to(end, quad);
+        for (std::vector<std::uint8_t>* const part : {&own.high, &own.low}) {
+            std::fill_n(part->begin(), skipped, std::uint8_t{0});
+            std::fill(part->begin() + static_cast<std::ptrdiff_t>(end),
+                      part->begin() + static_cast<std::ptrdiff_t>(padded), std::uint8_t{0});
+        }
+        const float most = best_attention_loops().code_shares(
+                own.scores.data() + skipped, memory.value_scales(head) + seen.first, seen.count(),
+                own.high.data() + skipped, own.low.data() + skipped);
+        const auto* const values = reinterpret_cast<std::int8_t*>(memory.values(head));
+        best_attention_loops().code_context(values + seen.begin() * memory.columns(),
                                             own.high.data(), own.low.data(), padded / quad,
                                             memory.columns(), own.of_high.data(),
                                             own.of_low.data());
         for (std::size_t e = 0; e < memory.columns(); ++e)
             own.context[e] = static_cast<float>(own.of_high[e]) * of_byte +
                              static_cast<float>(own.of_low[e]);
-        return most / highest / sum;
+        return most / most_of_share / sum;
     }
 
     void run(const float* q, const float* k, const float* v, char* cache, float* dst) const {
@@ -182,7 +215,8 @@ struct Attention {
         });
         const std::size_t blocks = (tokens + rows_at_once - 1) / rows_at_once;
         const std::size_t share = dims.heads / dims.groups;
-        const std::size_t rows = std::min(tokens, rows_at_once), seen = past + tokens;
+        const std::size_t rows = std::min(tokens, rows_at_once);
+        const std::size_t seen = std::min(past + tokens, longest());
         const std::size_t work = rows * seen * (memory.depth + memory.width);
         const std::size_t grain = std::max<std::size_t>(products_at_once / work, 1);
         in_parallel(dims.batch * dims.heads * blocks, grain,
@@ -193,7 +227,8 @@ struct Attention {
                             const std::size_t batch = i / blocks / dims.heads;
                             const std::size_t last = std::min((block + 1) * rows_at_once, tokens);
                             for (std::size_t row = block * rows_at_once; row < last; ++row)
-                                attend(q + dims.of_q.at(batch, row, head), past + row + 1,
+                                attend(q + dims.of_q.at(batch, row, head), past + row,
+                                       sinks.empty() ? nullptr : &sinks[head],
                                        head_of(batch, head / share),
                                        dst + dims.of_dst.at(batch, row, head), own);
                         }
@@ -203,7 +238,8 @@ struct Attention {
 
 } // namespace
 
-Pass attention_pass(const AttentionDims& dims, bool are_codes, Rotation rotation) {
+Pass attention_pass(const AttentionDims& dims, bool are_codes, Rotation rotation,
+                    std::vector<float> sinks) {
     const HeadMemory memory{dims.depth, dims.width, dims.capacity, are_codes};
     if (dims.groups == 0 || dims.heads % dims.groups != 0)
         throw ArgumentFault("ShapeError", "heads", std::to_string(dims.heads),
@@ -215,6 +251,9 @@ Pass attention_pass(const AttentionDims& dims, bool are_codes, Rotation rotation
         (rotation.half != 0 && rotation.cos.size() % rotation.half != 0))
         throw ArgumentFault("ShapeError", "cos", std::to_string(rotation.cos.size()),
                             "as many as sin has, of at most half a head a place");
+    if (!sinks.empty() && sinks.size() != dims.heads)
+        throw ArgumentFault("ShapeError", "sinks", std::to_string(sinks.size()),
+                            "one of each head, or none");
     const std::size_t rows = dims.batch * dims.tokens;
     const std::size_t layers = dims.layers, heads = dims.batch * dims.groups;
     if (dims.layer >= layers)
@@ -235,8 +274,8 @@ Pass attention_pass(const AttentionDims& dims, bool are_codes, Rotation rotation
     pass.grows = {pass.tensors.size()};
     pass.tensors.push_back({line + layers * heads * memory.nbytes(), line});
     pass.tensors.push_back(of_floats(rows * dims.heads * dims.width));
-    const auto own =
-            std::make_shared<const Attention>(Attention{dims, memory, std::move(rotation)});
+    const auto own = std::make_shared<const Attention>(
+            Attention{dims, memory, std::move(rotation), std::move(sinks)});
     pass.run = [own](char* const* tensors) {
         const AttentionDims& of = own->dims;
         const auto* const first = reinterpret_cast<const float*>(tensors[0]);

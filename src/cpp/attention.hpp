@@ -49,8 +49,9 @@ struct AttentionLoops {
     float (*code_tops)(const std::int32_t* sums, std::int32_t shift, const float* scales, float by,
                        std::size_t count, float* x);
     float (*tops)(float by, std::size_t count, float* x);
-    // x[t] = x[t] · scales[t], and bytes of rne(x · (65535 / most)), 0 up to a multiple of 4;
-    // returns the most
+    // x[t] = cap · tanh(x[t] / cap); returns the largest
+    float (*caps)(float cap, std::size_t count, float* x);
+    // x[t] = x[t] · scales[t], and bytes of rne(x · (65535 / most)); returns the most
     float (*code_shares)(float* x, const float* scales, std::size_t count, std::uint8_t* high,
                          std::uint8_t* low);
     // sums[t] = Σ (key + 128) · query, exact

@@ -201,11 +201,6 @@ PQ_INLINE void context_of(const float* values, const float* shares, std::size_t 
         add_rows<Of, 1>(values + at, shares, count, columns, y + at);
 }
 
-PQ_INLINE float power_of(float x) {
-    const Power e = power(x);
-    return e.two_to_n + e.two_to_n * e.rest;
-}
-
 PQ_INLINE float powers_of(float* __restrict x, std::size_t count, float top) {
     float sums[lanes] = {};
     std::size_t i = 0;
@@ -293,6 +288,11 @@ PQ_INLINE float plain_tops_of(float by, std::size_t count, float* __restrict x) 
     return tops_of(count, x, [=](std::size_t t) PQ_INLINE_LAMBDA { return x[t] * by; });
 }
 
+PQ_INLINE float caps_of(float cap, std::size_t count, float* __restrict x) {
+    return tops_of(count, x,
+                   [=](std::size_t t) PQ_INLINE_LAMBDA { return cap * tangent(x[t] / cap); });
+}
+
 PQ_INLINE float code_shares_of(float* __restrict x, const float* __restrict scales,
                                std::size_t count, std::uint8_t* __restrict high,
                                std::uint8_t* __restrict low) {
@@ -306,8 +306,6 @@ PQ_INLINE float code_shares_of(float* __restrict x, const float* __restrict scal
         high[t] = static_cast<std::uint8_t>(bits >> 8U);
         low[t] = static_cast<std::uint8_t>(bits);
     }
-    for (std::size_t t = count; t % quad != 0; ++t)
-        high[t] = low[t] = 0;
     return most;
 }
 
@@ -334,6 +332,9 @@ PQ_INLINE float code_shares_of(float* __restrict x, const float* __restrict scal
     TARGET float tops_##LEVEL(float by, std::size_t count, float* x) {                             \
         return plain_tops_of(by, count, x);                                                        \
     }                                                                                              \
+    TARGET float caps_##LEVEL(float cap, std::size_t count, float* x) {                            \
+        return caps_of(cap, count, x);                                                             \
+    }                                                                                              \
     TARGET float code_shares_##LEVEL(float* x, const float* scales, std::size_t count,             \
                                      std::uint8_t* high, std::uint8_t* low) {                      \
         return code_shares_of(x, scales, count, high, low);                                        \
@@ -349,6 +350,7 @@ AttentionLoops best() {
     AttentionLoops loops{widest(&code_row_512, &code_row_256, &code_row_any),
                          widest(&code_tops_512, &code_tops_256, &code_tops_any),
                          widest(&tops_512, &tops_256, &tops_any),
+                         widest(&caps_512, &caps_256, &caps_any),
                          widest(&code_shares_512, &code_shares_256, &code_shares_any),
                          &code_scores_any,
                          widest(&scores_512, &scores_256, &scores_any),

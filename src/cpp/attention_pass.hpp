@@ -20,7 +20,9 @@ struct AttentionDims {
     std::size_t capacity, layers, layer;                    // of the cache, and which is its own
     bool is_packed; // queries, keys and values of a token side by side, in one tensor
     RowStrides of_q, of_k, of_v, of_dst;
-    float scale; // of scores
+    float scale;        // of scores
+    std::size_t window; // tokens that a query sees, its own the last; 0: all before it
+    float softcap;      // what scores stay below, by a tanh; 0: nothing
 };
 
 // Cosines and sines (places, half) of angles that pairs of keys and queries are turned by.
@@ -36,7 +38,9 @@ struct Rotation {
 // writes to: 8 bytes of how many tokens there are before (which it leaves), zeros up to byte 64,
 // and (layers, batch, groups) heads; dst. Throws ShapeError where the cache is full. One at a time
 // may run on one cache.
-Pass attention_pass(const AttentionDims& dims, bool are_codes, Rotation rotation);
+// Sinks: of each head, a score that takes its share and has no value; or none.
+Pass attention_pass(const AttentionDims& dims, bool are_codes, Rotation rotation,
+                    std::vector<float> sinks);
 
 std::size_t attention_bytes(std::size_t layers, std::size_t heads, std::size_t depth,
                             std::size_t width, std::size_t capacity, bool are_codes);

@@ -32,4 +32,22 @@ PQ_INLINE Power power(float x) {
     return {__builtin_bit_cast(float, bits << 23U), sum * r * r + r};
 }
 
+PQ_INLINE float power_of(float x) {
+    const Power e = power(x);
+    return e.two_to_n + e.two_to_n * e.rest;
+}
+
+// e^2x - 1, exact to the last places near 0; of it, tanh(x) = that / (that + 2).
+PQ_INLINE float of_tangent(float x) {
+    const float far = 10.0f; // where it is 1
+    const float from = x < -far ? -far : x;
+    const Power e = power(2.0f * (from > far ? far : from));
+    return e.two_to_n * e.rest + (e.two_to_n - 1.0f);
+}
+
+PQ_INLINE float tangent(float x) {
+    const float less_one = of_tangent(x);
+    return less_one / (less_one + 2.0f);
+}
+
 } // namespace pq

@@ -26,25 +26,11 @@ constexpr std::size_t most_rows = CodedWeights::most_rows; // of a batch, which 
 
 // 1 + e^-x
 PQ_INLINE float of_sigmoid(float x) {
-    const Power e = power(-x);
-    return 1.0f + (e.two_to_n + e.two_to_n * e.rest);
+    return 1.0f + power_of(-x);
 }
 
 PQ_INLINE float sigmoid(float x) {
     return 1.0f / of_sigmoid(x);
-}
-
-// e^2x - 1, exact to the last places near 0; of it, tanh(x) = that / (that + 2).
-PQ_INLINE float of_tangent(float x) {
-    const float far = 10.0f; // where it is 1
-    const float from = x < -far ? -far : x;
-    const Power e = power(2.0f * (from > far ? far : from));
-    return e.two_to_n * e.rest + (e.two_to_n - 1.0f);
-}
-
-PQ_INLINE float tangent(float x) {
-    const float less_one = of_tangent(x);
-    return less_one / (less_one + 2.0f);
 }
 
 // sigmoid(gate) · tanh(x), of one division. The divisor may be infinite, where that is 0.

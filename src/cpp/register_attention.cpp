@@ -20,7 +20,8 @@ void check_count(const char* argument, std::size_t count, std::size_t wanted) {
 }
 
 Pass attention_from_python(const Sizes& rows, const Sizes& cache, bool are_codes, bool is_packed,
-                           const std::vector<Sizes>& strides, float scale, const Floats& cos,
+                           const std::vector<Sizes>& strides, float scale, std::size_t window,
+                           float softcap, std::vector<float> sinks, const Floats& cos,
                            const Floats& sin, bool is_paired) {
     check_count("rows", rows.size(), 6);
     check_count("cache", cache.size(), 3);
@@ -31,7 +32,8 @@ Pass attention_from_python(const Sizes& rows, const Sizes& cache, bool are_codes
     };
     const AttentionDims dims{rows[0], rows[1],  rows[2],  rows[3],  rows[4],
                              rows[5], cache[0], cache[1], cache[2], is_packed,
-                             of(0),   of(1),    of(2),    of(3),    scale};
+                             of(0),   of(1),    of(2),    of(3),    scale,
+                             window,  softcap};
     Rotation rotation;
     if (cos.size() != 0) {
         rotation = {static_cast<std::size_t>(cos.shape(cos.ndim() - 1)),
@@ -39,7 +41,7 @@ Pass attention_from_python(const Sizes& rows, const Sizes& cache, bool are_codes
                     {cos.data(), cos.data() + cos.size()},
                     {sin.data(), sin.data() + sin.size()}};
     }
-    return attention_pass(dims, are_codes, std::move(rotation));
+    return attention_pass(dims, are_codes, std::move(rotation), std::move(sinks));
 }
 
 } // namespace
@@ -47,6 +49,7 @@ Pass attention_from_python(const Sizes& rows, const Sizes& cache, bool are_codes
 void register_attention(py::module_& m) {
     m.def("attention_pass", &attention_from_python, py::arg("rows"), py::arg("cache"),
           py::arg("are_codes"), py::arg("is_packed"), py::arg("strides"), py::arg("scale"),
+          py::arg("window"), py::arg("softcap"), py::arg("sinks"),
           py::arg("cos").noconvert(), py::arg("sin").noconvert(), py::arg("is_paired"),
           "Attention on a cache that grows in place.");
     m.def("attention_bytes", &attention_bytes, py::arg("layers"), py::arg("heads"),

@@ -17,7 +17,15 @@ Array = np.ndarray[Any, Any]
 
 
 def attention(
-    q: Array, k: Array, v: Array, scale: float, angles: RotaryAngles | None = None
+    q: Array,
+    k: Array,
+    v: Array,
+    scale: float,
+    angles: RotaryAngles | None = None,
+    *,
+    window: int = 0,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
 ) -> Array:
     """Return causal attention in float64: q (B, H, S, D) are the last tokens of k, v."""
     q, k, v = (each.astype(float) for each in (q, k, v))
@@ -27,10 +35,13 @@ def attention(
     share = q.shape[1] // k.shape[1]
     k, v = (np.repeat(each, share, 1) for each in (k, v))
     scores = q @ k.swapaxes(2, 3) * scale
-    late = np.arange(k.shape[2])[None] > np.arange(q.shape[2])[:, None] + past
-    scores[..., late] = -np.inf
-    shares = np.exp(scores - scores.max(-1, keepdims=True))
-    result: Array = shares / shares.sum(-1, keepdims=True) @ v
+    if softcap:
+        scores = softcap * np.tanh(scores / softcap)
+    before = np.arange(q.shape[2])[:, None] + past - np.arange(k.shape[2])[None]
+    scores[..., (before < 0) | (before >= (window or k.shape[2]))] = -np.inf
+    shares = np.exp(scores)
+    rest = 0 if sinks is None else np.exp(sinks.astype(float))[:, None, None]
+    result: Array = shares / (shares.sum(-1, keepdims=True) + rest) @ v
     return result
 
 
@@ -120,6 +131,48 @@ def _compared(rng: np.random.Generator, case: tuple[Any, ...], dtype: str, form:
         begin, outputs = end, outputs + model.size
     assert run.cache.length == total
     return outputs
+
+
+SINKS = np.array([-1.5, 0.0, 3.0, 40.0], np.float32)
+SCORES: list[dict[str, Any]] = [
+    {"window": 1},
+    {"window": 16},
+    {"window": 21},
+    {"softcap": 1.5},
+    {"sinks": SINKS},
+    {"window": 37, "softcap": 0.7, "sinks": SINKS},
+]
+
+
+@pytest.mark.parametrize("dtype", ["s8", "f32"])
+@pytest.mark.parametrize("told", SCORES, ids="-".join)
+def test_windows_caps_and_sinks_are_what_the_model_says(told: Any, dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    cache = CacheShape(1, 2, 2, 20, 12, 83, dtype)
+    angles = angles_of(83, 10, is_paired=False)
+    run = Steps(CachedAttention(cache, 0, 4, 0.3, angles, **told))
+    q, k, v = (
+        rng.standard_normal((2, heads, 83, size)).astype(np.float32)
+        for heads, size in ((4, 20), (2, 20), (2, 12))
+    )
+    for begin, end in ((0, 50), (50, 51), (51, 82), (82, 83)):
+        y = run(*(np.ascontiguousarray(each[:, :, begin:end]) for each in (q, k, v)))
+        seen = q[:, :, begin:end], k[:, :, :end], v[:, :, :end]
+        model = attention_rows(*seen, scale=0.3, dtype=dtype, angles=angles, **told)
+        np.testing.assert_array_equal(y, model)
+        real = attention(*seen, np.float32(0.3), angles, **told)
+        most = 1e-5 if dtype == "f32" else 0.05
+        assert np.abs(model - real).max() < most * np.abs(v).max()
+
+
+def test_windows_caps_and_sinks_that_are_none_are_refused() -> None:
+    cache = CacheShape(1, 1, 1, 16, 16, 16)
+    with pytest.raises(ArgumentError, match="window"):
+        CachedAttention(cache, 0, 2, window=-1)
+    with pytest.raises(ArgumentError, match="softcap"):
+        CachedAttention(cache, 0, 2, softcap=-30.0)
+    with pytest.raises(ShapeError, match="sinks"):
+        CachedAttention(cache, 0, 2, sinks=np.zeros(3, np.float32))
 
 
 @pytest.mark.parametrize("level", ["AVX512_CORE", "AVX2", "SSE41"])

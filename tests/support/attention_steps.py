@@ -36,7 +36,8 @@ def of_a_level() -> str:
     results = b""
     for dtype in ("s8", "f32"):
         cache = CacheShape(1, 1, 2, 40, 72, 100, dtype)
-        run = Steps(CachedAttention(cache, 0, 4, is_packed=True))
+        how: dict[str, Any] = {"window": 40, "softcap": 2.0, "sinks": np.ones(4, np.float32)}
+        run = Steps(CachedAttention(cache, 0, 4, is_packed=True, **how))
         for tokens in (67, 1):
             x = rng.standard_normal((1, tokens, 6 * 40 + 2 * 72)).astype(np.float32)
             results += run(x).tobytes()

@@ -45,6 +45,7 @@ def theirs(
     return Kind(f"{domain}.{operator}", means=means, form=form, dims=dims, compared=False)
 
 
+RANGE = Kind("Range", since=11, grows=True, dims=numbers_between)
 _OTHERS = (
     theirs("QuantizeLinear", "QuantizeLinear", "as_onnx", same.making((2, "uint8"))),
     theirs("DequantizeLinear", "DequantizeLinear", "as_onnx", same.making(1)),
@@ -62,7 +63,7 @@ _OTHERS = (
     Kind("TopK", reads=(10, ("k",)), dims=largest.making(0, "int64")),
     Kind("ConstantOfShape", since=9, grows=True, dims=as_told.making(("@value", "float32"))),
     Kind("OneHot", since=9, grows=True, dims=one_hot.making(2)),
-    Kind("Range", since=11, grows=True, dims=numbers_between),
+    RANGE,
     Kind("Hardmax", axis_since=13, older=(13, "softmax"), dims=same),
 )
 

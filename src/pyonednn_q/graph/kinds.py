@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pyonednn_q.expr.steps import Affine, Eltwise, Step
+from pyonednn_q.graph import attention_rules as attended
 from pyonednn_q.graph import move_rules as moved
 from pyonednn_q.graph import shape_rules as rules
 from pyonednn_q.graph.defined_kinds import DEFINED, theirs
@@ -384,8 +385,11 @@ SKIP_NORM, SKIP_SIMPLE_NORM = (
     for name in ("Skip", "SkipSimplified")
 )
 THEIR_ROTARY = theirs("RotaryEmbedding", "", "", rules.same)
-GROUP_QUERY = theirs("GroupQueryAttention", "", "", rules.attention_of_groups)
-CACHED_ATTENTION = theirs("CachedAttention", "", "", rules.attention_of_groups, "pyonednn_q")
+GROUP_QUERY = theirs("GroupQueryAttention", "", "", attended.of_groups)
+CACHED_ATTENTION = theirs("CachedAttention", "", "", attended.of_groups, "pyonednn_q")
+HEADS = theirs("MultiHeadAttention", "", "", attended.of_heads)
+THEIR_ATTENTION = theirs("Attention", "", "", attended.of_one)
+GATHER_BITS = theirs("GatherBlockQuantized", "", "")
 MATMUL_BITS = theirs("MatMulNBits", "MatMul", "blocks", rules.block_product)
 FAKE_QUANTIZE = theirs("FakeQuantize", "", "fake_quantize", rules.same, "org.openvinotoolkit")
 

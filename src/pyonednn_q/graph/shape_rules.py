@@ -330,33 +330,6 @@ def sum_and_norm(node: KnownSources) -> list[Lengths | None]:
 
 
 @DimsRule
-def attention_of_groups(node: KnownSources) -> list[Lengths | None]:
-    """(batch, tokens, heads · depth), and caches of all tokens, or as long as they were.
-
-    (GroupQueryAttention; CachedAttention, which has the first alone)
-    """
-    batch, tokens, hidden = node.dims(0)
-    heads, groups = (int(node.attributes[name]) for name in ("num_heads", "kv_num_heads"))
-    if not node.has(1) and not isinstance(hidden, str):  # keys and values beside the queries
-        hidden = hidden // (heads + 2 * groups) * heads
-    depth = "" if isinstance(hidden, str) else hidden // heads
-    held = _tokens_held(node) if node.outputs > 1 else ""
-    cache = (batch, groups, held, depth)
-    return [(batch, tokens, hidden), cache, cache]
-
-
-def _tokens_held(node: KnownSources) -> Length:
-    """Return the capacity in tokens of the cache after the node, if it is known."""
-    before = node.dims(3)[2] if node.has(3) else 0
-    try:
-        (total,) = node.numbers(6)
-    except LookupError:
-        return ""
-    is_known = not isinstance(before, str) and not isinstance(total, str)
-    return max(before, int(total)) if is_known else ""
-
-
-@DimsRule
 def loss(node: KnownSources) -> list[Lengths | None]:
     """One number, or the labels' dims by reduction none; then the scores' dims.
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.argument import whole
+from pyonednn_q.argument import flag, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.network import KeyValueCache
 from pyonednn_q.onnx.decoder_form import CACHE, decoder_form
 from pyonednn_q.onnx.fusion import fuse
+from pyonednn_q.onnx.last_token import with_last_token_alone
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load_with_options
 from pyonednn_q.onnx.open_dims import bound
@@ -40,7 +41,8 @@ class Decoder:
     model : path, bytes, ModelProto or Graph
         Decoder as onnxruntime-genai exports it: GroupQueryAttention with past keys and values as
         inputs and present ones as outputs; products are MatMul or MatMulNBits. Instead of
-        GroupQueryAttention, causal Attention of opset 23 without a mask, except in a Graph.
+        GroupQueryAttention, causal Attention of opset 23 or MultiHeadAttention without a mask,
+        except in a Graph.
     capacity : int
         Largest number of tokens of a sequence; rounded up to a multiple of 16.
     batch : int
@@ -86,20 +88,23 @@ class Decoder:
             wanted = f"{_TOKENS}, {_PLACES} or none, and logits as the only other output"
             raise ArgumentError("model", got, wanted)
         self.cache = KeyValueCache(shape)
-        self._models: dict[int, Model] = {}
+        self._models: dict[tuple[int, bool], Model] = {}
 
-    def __call__(self, tokens: Any) -> Array:  # noqa: ANN401 - see as_array
+    def __call__(self, tokens: Any, *, last: bool = False) -> Array:  # noqa: ANN401 - see as_array
         """Return the logits of tokens behind those that the cache holds, and add them to it.
 
         Parameters
         ----------
         tokens : (batch, count) array_like of int64
             A prompt, or a token of each sequence.
+        last : bool
+            Only the last token's are computed, and returned: a prompt is faster.
 
         Returns
         -------
         (batch, count, words) ndarray of float32
-            For each token what the model says of the next one.
+            For each token what the model says of the next one; (batch, 1, words) of the last alone,
+            also of a model that was exported so.
 
         Raises
         ------
@@ -111,14 +116,17 @@ class Decoder:
             raise DTypeError("tokens", str(ids.dtype), "int64")
         if ids.ndim != 2 or len(ids) != self._batch or not ids.size:
             raise ShapeError("tokens", str(ids.shape), f"({self._batch}, count)")
+        flag("last", last)
         self.cache.check_room(ids.shape[1])
         begin, before = 0, self.cache.length
-        results = []
+        results: list[Array] = []
         try:
             for count in _parts(ids.shape[1]):
-                results.append(self._step(ids[:, begin : begin + count]))
+                logits = self._step(ids[:, begin : begin + count], last=last)
                 self.cache.append(count)
                 begin += count
+                last |= logits.shape[1] < count  # a model that computes no others
+                results = [logits[:, -1:]] if last else [*results, logits]
         except BaseException:
             self.cache.truncate(before)
             raise
@@ -136,7 +144,7 @@ class Decoder:
         """
         tokens = as_array("prompt", prompt)
         for _ in range(whole("count", count, lo=0)):
-            best = self(tokens)[:, -1].argmax(1)
+            best = self(tokens, last=True)[:, -1].argmax(1)
             yield best
             tokens = best[:, None]
 
@@ -144,33 +152,37 @@ class Decoder:
         """Forget all tokens."""
         self.cache.truncate(0)
 
-    def model(self, count: int) -> Model:
+    def model(self, count: int, *, last: bool = False) -> Model:
         """Return the model that runs calls of `count` tokens; it is made once.
 
         Parameters
         ----------
         count : int
             1, 2, 4, ..., 128.
+        last : bool
+            With logits of the last token alone.
         """
-        if count not in self._models:
-            dims = dict.fromkeys(self._graph.symbols, (self._batch, count))
-            graph = fuse(bound(self._graph, dims), **self._options)
+        key = count, last and count > 1
+        if key not in self._models:
+            graph = with_last_token_alone(self._graph) if key[1] else self._graph
+            dims = dict.fromkeys(graph.symbols, (self._batch, count))
+            graph = fuse(bound(graph, dims), **self._options)
             if self._models:
                 graph = with_layers_of(graph, next(iter(self._models.values())).graph)
-            self._models[count] = Model(graph)
-        return self._models[count]
+            self._models[key] = Model(graph)
+        return self._models[key]
 
     def report(self) -> str:
         """Return a table of the nodes of a step of one token: how each runs, and why."""
         return self.model(1).report()
 
-    def _step(self, ids: Array) -> Array:
+    def _step(self, ids: Array, *, last: bool) -> Array:
         count = ids.shape[1]
         inputs: dict[str, Array] = {_TOKENS: np.ascontiguousarray(ids), CACHE: self.cache.memory}
         if _PLACES in self._graph.inputs:
             places = np.arange(self.cache.length, self.cache.length + count)
             inputs[_PLACES] = np.repeat(places[None], self._batch, 0)
-        (logits,) = self.model(count).run(inputs).values()
+        (logits,) = self.model(count, last=last).run(inputs).values()
         return logits
 
     def __repr__(self) -> str:

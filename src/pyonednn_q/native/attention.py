@@ -24,6 +24,9 @@ def attention_pass(
     scale: float,
     are_codes: bool,
     is_packed: bool,
+    window: int = 0,
+    softcap: float = 0.0,
+    sinks: Sequence[float] = (),
     angles: Any = None,  # noqa: ANN401 - see below
 ) -> Pass:
     """Return attention of new tokens on a cache that it appends them to.
@@ -40,6 +43,10 @@ def attention_pass(
         Factor of scores.
     are_codes, is_packed : bool
         Whether the cache holds codes; whether queries, keys and values are one tensor.
+    window, softcap : int and float
+        How many tokens a query sees, and what scores stay below; 0: all, and nothing.
+    sinks : sequence of float
+        Of each head, a score that takes its share and has no value; or none.
     angles : optional
         With `cos`, `sin` (places, half) of float32 and `is_paired`: by what pairs are turned.
     """
@@ -48,7 +55,8 @@ def attention_pass(
         cos, sin = (np.ascontiguousarray(each, np.float32) for each in (angles.cos, angles.sin))
         held = (cos, sin, angles.is_paired)
     steps = [list(each) for each in strides]
-    core = runtime.core.attention_pass(rows, cache, are_codes, is_packed, steps, scale, *held)
+    told = steps, scale, window, softcap, sinks
+    core = runtime.core.attention_pass(rows, cache, are_codes, is_packed, *told, *held)
     tokens, heads, kind = rows[1], rows[2], "s8" if are_codes else "f32"
     return Pass(core, f"attention of {tokens} tokens and {heads} heads, on a cache of {kind}")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import flag, instance, one_of, real, whole
+from pyonednn_q.argument import flag, instance, numbers, one_of, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native.arrays import LINE
 from pyonednn_q.native.attention import attention_bytes, attention_pass
@@ -161,6 +161,12 @@ class CachedAttention:
         of the cache.
     is_packed : bool
         Whether queries, keys and values are one tensor.
+    window : int
+        How many tokens a query sees, its own the last of them; 0: all.
+    softcap : float
+        What scores stay below, by cap · tanh(score / cap); 0: nothing.
+    sinks : (heads,) array_like of float32, optional
+        Of each head a score that takes its share, and has no value.
     """
 
     cache: CacheShape
@@ -169,6 +175,9 @@ class CachedAttention:
     scale: float = 0.0
     angles: RotaryAngles | None = None
     is_packed: bool = False
+    window: int = 0
+    softcap: float = 0.0
+    sinks: Array | None = None
 
     def __post_init__(self) -> None:
         instance("cache", self.cache, CacheShape)
@@ -177,6 +186,14 @@ class CachedAttention:
             raise ShapeError("heads", str(self.heads), f"a multiple of {self.cache.groups}")
         real("scale", self.scale)
         flag("is_packed", self.is_packed)
+        whole("window", self.window, lo=0)
+        if real("softcap", self.softcap) < 0:
+            raise ArgumentError("softcap", str(self.softcap), "0, or a number above it")
+        if self.sinks is not None:
+            sinks = numbers("sinks", self.sinks).astype(np.float32)
+            if sinks.shape != (self.heads,):
+                raise ShapeError("sinks", str(sinks.shape), f"({self.heads},), one of each head")
+            object.__setattr__(self, "sinks", sinks)
         if self.angles is not None:
             instance("angles", self.angles, RotaryAngles)
 
@@ -222,6 +239,9 @@ class CachedAttention:
             scale=self.factor,
             are_codes=cached.dtype == "s8",
             is_packed=self.is_packed,
+            window=self.window,
+            softcap=self.softcap,
+            sinks=() if self.sinks is None else [float(each) for each in self.sinks],
             angles=self.angles,
         )
         spec = TensorSpec.dense(_dims(batch, tokens, *result, is_flat=is_flat), "f32")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 _INDEX = 8  # bytes of int64
+_CODES = 4  # in as many bytes as a float
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -74,26 +75,30 @@ class TableRows:
 
     Parameters
     ----------
-    table : (rows, columns) ndarray of float32
-        Table, in C order.
+    table : (rows, columns) ndarray of float32 or int8
+        Table, in C order; of int8 with a multiple of 4 columns.
     """
 
     table: Array
 
     def __post_init__(self) -> None:
         instance("table", self.table, np.ndarray)
-        if self.table.dtype != np.float32:
-            raise DTypeError("table", str(self.table.dtype), "float32")
+        if self.table.dtype not in {np.dtype(np.float32), np.dtype(np.int8)}:
+            raise DTypeError("table", str(self.table.dtype), "float32 or int8")
         if self.table.ndim != 2 or not self.table.size or not self.table.flags.c_contiguous:
             raise ShapeError("table", str(self.table.shape), "(rows, columns), in C order")
+        if self.table.dtype == np.int8 and self.table.shape[1] % _CODES:
+            raise ShapeError("table", str(self.table.shape), f"a multiple of {_CODES} columns")
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
         """Add our pass over memory."""
         (name,) = src
         dims = _of_bytes(at, name, _INDEX)
         name = at.in_layout(name, TensorSpec.dense((*dims, _INDEX), "u8"))
-        result = TensorSpec.dense((*dims, self.table.shape[1]), "f32")
-        at.add(Pass.rows(prod(dims), self.table), (name,), dst, result)
+        dtype = "f32" if self.table.dtype == np.float32 else "s8"
+        result = TensorSpec.dense((*dims, self.table.shape[1]), dtype)
+        # It copies bytes, whatever they are.
+        at.add(Pass.rows(prod(dims), self.table.view(np.float32)), (name,), dst, result)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

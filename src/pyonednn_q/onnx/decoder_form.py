@@ -16,8 +16,10 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.dims_rule import Lengths
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network import CachedAttention, CacheShape, Node
+from pyonednn_q.onnx.shape_inference import known_lengths
 from pyonednn_q.onnx.written_out import with_parts_written_out
 from pyonednn_q.predict.attention_rows import RotaryAngles
 from pyonednn_q.shown import shown
@@ -27,17 +29,14 @@ __all__ = ["CACHE", "cached_nodes", "decoder_form"]
 Array = np.ndarray[Any, Any]
 
 CACHE = "pyonednn_q:cache"  # the name of the input that is its memory
+_CACHED_SINKS = 5  # which input of a CachedAttention
 _Q, _K, _V, _PAST_K, _PAST_V = range(5)
-_COS, _SIN = 7, 8
-_BEYOND = (9, 10, 11)  # inputs: places of tokens, a bias of scores, sinks
-# Attributes that say nothing, or nothing else.
-_PLAIN: Mapping[str, Any] = {
-    "local_window_size": -1,
-    "softcap": 0.0,
-    "smooth_softmax": 0,
-    "qk_output": 0,
+_COS, _SIN, _PLACES, _BIAS, _SINKS = range(7, 12)
+_READ = {
+    *("num_heads", "kv_num_heads", "scale", "do_rotary", "rotary_interleaved"),
+    *("local_window_size", "softcap", "smooth_softmax", "sliding_window_cache"),
 }
-_READ = {"num_heads", "kv_num_heads", "scale", "do_rotary", "rotary_interleaved"}
+_PLAIN = {"qk_output": 0, "causal": 1}
 
 
 def decoder_form(
@@ -76,12 +75,11 @@ def decoder_form(
     attentions = [*map(_as_group_query, attentions)]
     for node in attentions:
         _check(graph, node)
-    groups, depth = _sizes(graph, attentions[0])
+    dims = known_lengths(graph)
+    groups, depth = _sizes(dims, attentions[0])
     for node in attentions:
-        if _sizes(graph, node) != (groups, depth):
-            raise ArgumentError(
-                node.name, f"{_sizes(graph, node)}", f"{(groups, depth)}, as others"
-            )
+        if _sizes(dims, node) != (groups, depth):
+            raise ArgumentError(node.name, f"{_sizes(dims, node)}", f"{(groups, depth)}, as others")
     shape = CacheShape(len(attentions), batch, groups, depth, depth, capacity, dtype)
     cached = {node.outputs[0]: _cached(node, at, shape) for at, node in enumerate(attentions)}
     nodes = [cached.get(node.outputs[0], node) for node in graph.nodes]
@@ -123,9 +121,17 @@ def cached_nodes(what: GraphNode, graph: Graph) -> list[Node]:
     if what.input(3):
         cos, sin = (graph.constants[what.input(at)] for at in (3, 4))
         angles = RotaryAngles(cos, sin, bool(told["rotary_interleaved"]))
-    is_packed = len(reads) == 1
+    sinks = np.zeros(told["num_heads"], np.float32) if told["smooth_softmax"] else None
     attention = CachedAttention(
-        shape, told["layer"], told["num_heads"], float(told["scale"]), angles, is_packed=is_packed
+        shape,
+        told["layer"],
+        told["num_heads"],
+        told["scale"],
+        angles,
+        is_packed=len(reads) == 1,
+        window=told["window"],
+        softcap=told["softcap"],
+        sinks=graph.constants[what.input(_CACHED_SINKS)] if what.input(_CACHED_SINKS) else sinks,
     )
     return [Node(what.outputs[0], attention, (*reads, what.inputs[-1]))]
 
@@ -134,16 +140,18 @@ def _check(graph: Graph, node: GraphNode) -> None:
     """Refuse an attention that the kernel has no form of."""
     argument = f"node {shown(node.name)}"
     for name, value in node.attributes.items():
-        if name in _PLAIN and value != _PLAIN[name]:
-            raise ArgumentError(argument, f"{name} {value}", f"{_PLAIN[name]}")
-        if name not in _PLAIN and name not in _READ:
+        if name not in _READ and _PLAIN.get(name, "") != value:
             raise ArgumentError(argument, f"{name} {shown(value)}", "none: it is not known here")
-    for at in _BEYOND:
-        if node.input(at):
-            raise ArgumentError(argument, f"input {at}, {shown(node.input(at))}", "none")
+    for at, name in enumerate(node.inputs):
+        # Places are those that tokens have in the cache, who asks for others writes them himself.
+        is_read = at < _BIAS or (at == _SINKS and name in graph.constants)
+        if name and (not is_read or (at == _PLACES and name not in graph.inputs)):
+            raise ArgumentError(argument, f"input {at}, {shown(name)}", "none")
     past = [node.input(at) for at in (_PAST_K, _PAST_V)]
     if any(name not in graph.inputs for name in past):
         raise ArgumentError(argument, f"keys and values {past}", "inputs of the model")
+    if (dtype := graph.inputs[past[0]].dtype) != "float32":
+        raise ArgumentError(argument, f"keys of {dtype}", "float32")
     readers = [each for each in graph.nodes if {*past, *node.outputs[1:3]} & {*each.inputs}]
     if any(each.outputs != node.outputs for each in readers):
         raise ArgumentError(argument, "a cache that other nodes read", "one of its own")
@@ -167,6 +175,8 @@ def _as_group_query(node: GraphNode) -> GraphNode:
     told.pop("softmax_precision", 0)
     if told.pop("qk_matmul_output_mode", 0):
         raise ArgumentError(argument, "scores as a result", "none")
+    told["local_window_size"] = told.pop("left_window_size", -1) + 1  # its own token is one more
+    told.pop("right_window_size", None)  # where causal ones see nothing
     names = {"q_num_heads": "num_heads", "kv_num_heads": "kv_num_heads"}
     for theirs, ours in names.items():
         if theirs not in told:
@@ -176,14 +186,17 @@ def _as_group_query(node: GraphNode) -> GraphNode:
     return replace(node, inputs=inputs, attributes=told)
 
 
-def _sizes(graph: Graph, node: GraphNode) -> tuple[int, int]:
+def _sizes(dims: Mapping[str, Lengths], node: GraphNode) -> tuple[int, int]:
     """Return how many heads of keys there are, and how long each is."""
-    groups = int(node.attributes["kv_num_heads"])
-    past = graph.inputs[node.input(_PAST_K)]
-    dims = past.lengths or past.dims or ()
-    if past.dtype != "float32" or len(dims) != 4 or not isinstance(dims[3], int):
-        raise ArgumentError(node.name, f"keys of {past}", "float32, of a known length")
-    return groups, dims[3]
+    groups, heads = (int(node.attributes[name]) for name in ("kv_num_heads", "num_heads"))
+    past, queries = dims.get(node.input(_PAST_K), ()), dims.get(node.input(_Q), ())
+    depth = past[3] if len(past) == 4 else ""
+    if not isinstance(depth, int) and len(queries) == 3 and isinstance(queries[2], int):
+        depth = queries[2] // (heads if node.input(_K) else heads + 2 * groups)
+    if not isinstance(depth, int):
+        argument, got = f"node {shown(node.name)}", f"heads of an unknown length, keys {past}"
+        raise ArgumentError(argument, got, "keys of a known length, or queries, of known nodes")
+    return groups, depth
 
 
 def _cached(node: GraphNode, layer: int, shape: CacheShape) -> GraphNode:
@@ -195,7 +208,7 @@ def _cached(node: GraphNode, layer: int, shape: CacheShape) -> GraphNode:
         node,
         operator=operator,
         domain=domain,
-        inputs=(*(node.input(at) for at in (_Q, _K, _V)), *angles, CACHE),
+        inputs=(*(node.input(at) for at in (_Q, _K, _V)), *angles, node.input(_SINKS), CACHE),
         outputs=node.outputs[:1],
         attributes={
             "layer": layer,
@@ -203,6 +216,9 @@ def _cached(node: GraphNode, layer: int, shape: CacheShape) -> GraphNode:
             "kv_num_heads": shape.groups,
             "scale": float(told.get("scale", 0.0)),
             "rotary_interleaved": int(told.get("rotary_interleaved", 0)),
+            "window": max(int(told.get("local_window_size", -1)), 0),
+            "softcap": float(told.get("softcap", 0.0)),
+            "smooth_softmax": int(told.get("smooth_softmax", 0)),
             "sizes": sizes,
             "cache": shape.dtype,
         },

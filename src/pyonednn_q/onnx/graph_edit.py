@@ -89,6 +89,16 @@ class GraphEdit:
             GraphNode(name, operator, inputs, (output,), attributes, "", node.originals)
         )
 
+    def part(
+        self, of: GraphNode, kind: Kind, *reads: str, dst: str = "", **attributes: object
+    ) -> str:
+        """Add one of the nodes that another is written out as; return the tensor that it makes."""
+        base = of.outputs[0]
+        dst = dst or self.free(f"{base}:{kind.name}")
+        name = f"{of.name}:{dst.removeprefix(f'{base}:')}"
+        self.nodes.append(GraphNode(name, kind.name, reads, (dst,), attributes, "", of.originals))
+        return dst
+
     def result(self, opsets: Mapping[str, int] | None = None) -> Graph:
         """Return the new graph, its dims inferred again; the old one where nothing changed.
 

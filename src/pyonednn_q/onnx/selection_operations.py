@@ -176,8 +176,10 @@ def _masked(mask: Array, src: Dims, dst: Dims, *, is_or: bool) -> Pick | None:
 
 def _rows(what: GraphNode, constants: Mapping[int, Array], types: list[str]) -> TableRows | None:
     table, axis = constants[0], int(what.attributes.get("axis", 0))
-    is_known = table.dtype == np.float32 and table.ndim == 2 and table.size and axis % 2 == 0
-    return TableRows(np.ascontiguousarray(table)) if is_known and types[0] == "int64" else None
+    is_codes = table.dtype == np.int8 and table.shape[-1] % 4 == 0
+    is_known = (is_codes or table.dtype == np.float32) and table.ndim == 2 and axis % 2 == 0
+    is_known = is_known and bool(table.size) and types[0] == "int64"
+    return TableRows(np.ascontiguousarray(table)) if is_known else None
 
 
 def _picked(what: GraphNode, constants: Mapping[int, Array], graph: Graph) -> Pick | None:

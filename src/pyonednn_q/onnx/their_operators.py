@@ -4,6 +4,8 @@
     SkipSimplifiedLayerNormalization(x, skip, gain)    Add, RMSNormalization
     SkipLayerNormalization(x, skip, gain, shift)       Add, LayerNormalization
     RotaryEmbedding(x, places, cos, sin)               RotaryEmbedding(x, cos, sin, places)
+    GatherBlockQuantized(table, rows, scales)          Gather, Cast, Mul
+    MultiHeadAttention, Attention                      Attention, behind products and sums
 
 A bias of the second and third is added to the sum, which may be a result, too.
 Source: onnxruntime, docs/ContribOperators.md.
@@ -16,7 +18,9 @@ from dataclasses import replace
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.graph.kind import Kind
+from pyonednn_q.onnx.block_gathers import gathered_blocks
 from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.their_attentions import attention_of_heads, attention_of_one
 
 __all__ = ["with_operators_of_onnx"]
 
@@ -24,6 +28,11 @@ _SINCE = 18  # the opset from which on nodes mean the same at that of the norm
 _SKIPS = {kinds.SKIP_NORM: 5, kinds.SKIP_SIMPLE_NORM: 4}  # inputs, with a bias of the sum
 _EPSILON = 1e-12  # of sums, where none is told
 _SUM = 3  # output that is the sum
+_PARTS = {
+    kinds.GATHER_BITS: gathered_blocks,
+    kinds.HEADS: attention_of_heads,
+    kinds.THEIR_ATTENTION: attention_of_one,
+}
 
 
 def with_operators_of_onnx(graph: Graph) -> Graph:
@@ -39,9 +48,15 @@ def with_operators_of_onnx(graph: Graph) -> Graph:
     edit = GraphEdit(graph)
     since = graph.opset
     for node in graph.nodes:
-        written = _written(node, edit)
-        edit.nodes += written or [node]
-        since = max([since, *(each.row.since for each in written)])
+        before = len(edit.nodes)
+        if node.row not in _PARTS:
+            edit.nodes += _written(node, edit)
+        elif not _PARTS[node.row](node, edit):
+            del edit.nodes[before:]
+        if len(edit.nodes) == before:
+            edit.nodes.append(node)
+        else:
+            since = max([since, *(each.row.since for each in edit.nodes[before:])])
     return edit.result({**graph.opsets, "": since})
 
 

@@ -4,7 +4,10 @@ So they run as any others, in a program, on codes where these are, and at length
 constant here depends on one. Attention of Q (B, H, S, D), K (B, G, T, D), V (B, G, T, E):
 
     scores = scale · Q @ Kᵀ + mask,  Y = Softmax(scores) @ V,   heads H / G by H / G of one of K
-    mask: 0 and -inf of a mask of bools; 0 where t <= s + P, of causal ones behind P past places
+    mask: 0 and -inf of a mask of bools; 0 where t <= s + P, of causal ones behind P past places,
+          and of windows where s + P - left <= t <= s + P + right
+
+Where there is a softcap, scores are softcap · tanh(scores / softcap) before their mask.
 
 A row that a mask takes out altogether is 0. What the definition has beyond that stays a node.
 """
@@ -25,9 +28,11 @@ from pyonednn_q.onnx.shape_inference import known_lengths
 
 __all__ = ["with_parts_written_out"]
 
-_UNDERSTOOD = {"is_causal", "kv_num_heads", "q_num_heads", "scale", "softmax_precision"}
-# Of these a value that asks for nothing.
-_PLAIN = {"softcap": 0, "qk_matmul_output_mode": 0, "left_window_size": -1, "right_window_size": -1}
+_UNDERSTOOD = {
+    *("is_causal", "kv_num_heads", "q_num_heads", "scale", "softmax_precision", "softcap"),
+    *("left_window_size", "right_window_size"),
+}
+_PLAIN = {"qk_matmul_output_mode": 0}  # that asks for nothing
 _SINGLE = 1  # TensorProto's number of float32
 _LAST = np.iinfo(np.int64).max
 
@@ -68,13 +73,7 @@ class _PartsOfNode:
         return self._dims.get(name, ())
 
     def _add(self, kind: Kind, *reads: str, dst: str = "", **attributes: object) -> str:
-        """Add a node; return the tensor that it makes."""
-        edit, base = self._edit, self._node.outputs[0]
-        dst = dst or edit.free(f"{base}:{kind.name}")
-        name = f"{self._node.name}:{dst.removeprefix(f'{base}:')}"
-        originals = self._node.originals
-        edit.nodes.append(GraphNode(name, kind.name, reads, (dst,), attributes, "", originals))
-        return dst
+        return self._edit.part(self._node, kind, *reads, dst=dst, **attributes)
 
     def _numbers(self, *values: int) -> str:
         return self._edit.constant(f"{self._node.outputs[0]}:dims", np.array(values, np.int64))
@@ -154,10 +153,13 @@ class _PartsOfNode:
         scores = self._add(kinds.MATMUL, q, turned)
         scale = node.attributes.get("scale", 1 / math.sqrt(depth))
         scores = self._add(kinds.MUL, scores, self._float(scale))
+        if cap := node.attributes.get("softcap", 0):
+            part = self._add(kinds.DIV, scores, self._float(cap))
+            scores = self._add(kinds.MUL, self._add(kinds.TANH, part), self._float(cap))
         for each in bias:
             scores = self._add(kinds.ADD, scores, each)
         shares = self._add(kinds.SOFTMAX, scores, axis=-1)
-        if mask:  # of nothing but -inf
+        if mask or node.attributes.get("left_window_size", -1) >= 0:  # of nothing but -inf
             nothing = self._add(kinds.IS_NAN, shares)
             shares = self._add(kinds.WHERE, nothing, self._float(0.0), shares)
         is_last = queries == groups and len(self._of(node.inputs[0])) == 4
@@ -230,22 +232,28 @@ class _PartsOfNode:
     def _bias(self, mask: str, q: str, k: str, past: str, *, is_grouped: bool) -> list[str]:
         """Return the addend of the scores."""
         bias = []
-        low = self._float(-np.inf) if mask or self._node.attributes.get("is_causal", 0) else ""
+        told = self._node.attributes
+        left, right = (int(told.get(f"{side}_window_size", -1)) for side in ("left", "right"))
+        right = 0 if told.get("is_causal", 0) else right
+        hidden = {1: right + 1} if right >= 0 else {}  # from which diagonal on, upwards or not
+        hidden |= {0: -left - 1} if left >= 0 else {}
+        low = self._float(-np.inf) if mask or hidden else ""
         if mask:
             if is_grouped and len(self._of(mask)) == 4:
                 mask = self._add(kinds.UNSQUEEZE, mask, self._numbers(2))
             is_bool = self._edit.graph.tensors[self._node.input(3)].dtype == "bool"
             bias.append(self._add(kinds.WHERE, mask, self._float(0.0), low) if is_bool else mask)
-        if self._node.attributes.get("is_causal", 0):
+        if hidden:
             sides = [self._add(kinds.SHAPE, each, start=2, end=3) for each in (q, k)]
             square = self._add(kinds.CONCAT, *sides, axis=0)
-            above = self._numbers(1)
+            places = self._add(kinds.EXPAND, low, square)
+        for upper, diagonal in hidden.items():
+            first = self._numbers(diagonal)
             if past:
                 before = self._add(kinds.SHAPE, past, start=2, end=3)
-                above = self._add(kinds.ADD, above, before)
-            places = self._add(kinds.EXPAND, low, square)
-            first = self._add(kinds.SQUEEZE, above, self._numbers(0))
-            bias.append(self._add(kinds.TRILU, places, first, upper=1))
+                first = self._add(kinds.ADD, first, before)
+            first = self._add(kinds.SQUEEZE, first, self._numbers(0))
+            bias.append(self._add(kinds.TRILU, places, first, upper=upper))
         return bias
 
     def _out_of_heads(self, y: str, heads: int, width: int, *, is_grouped: bool) -> None:

@@ -21,6 +21,8 @@ _NUMBERS = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "int32": T
 
 RNG = np.random.default_rng(0)
 B, S, HEADS, GROUPS, DEPTH = 2, 5, 6, 2, 16
+HEADED: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": GROUPS}
+RESULTS = ["y", "present_k", "present_v"]
 
 
 def normal(*dims: int) -> Array:
@@ -54,15 +56,20 @@ def model_of(
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), fed
 
 
-def compare(model: Any, fed: Arrays, most: float = 2e-6) -> Any:
-    """Compare all results of a model, and return ours as it is loaded."""
+def results_of(model: Any, fed: Arrays) -> Arrays:
+    """Return what onnxruntime says."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [each.name for each in session.get_outputs()]
-    theirs = dict(zip(names, session.run(None, fed), strict=True))
+    return dict(zip(names, session.run(None, fed), strict=True))
+
+
+def compare(model: Any, fed: Arrays, most: float = 2e-6) -> Any:
+    """Compare all results of a model, and return ours as it is loaded."""
+    theirs = results_of(model, fed)
     loaded = pq.load(model)
     ours = loaded.run(fed)
     assert ours.keys() == theirs.keys()
@@ -163,6 +170,10 @@ def queries(
         {"scale": 0.3},
         {"softcap": 2.0},
         {"local_window_size": 3},
+        {"smooth_softmax": 1},
+        {"sinks": True},
+        {"bias": True, "softcap": 2.0, "local_window_size": 4},
+        {"do_rotary": 1, "places": True},
     ],
     ids=str,
 )
@@ -171,29 +182,69 @@ def queries(
 def test_attention_of_groups(
     case: tuple[int, int, int], told: dict[str, Any], *, is_packed: bool
 ) -> None:
-    inputs = queries(*case, is_packed=is_packed)
+    inputs, told = queries(*case, is_packed=is_packed), dict(told)
+    past, batch, tokens = case
+    more: dict[str, Any] = {
+        "places": np.arange(past, past + tokens)[None].repeat(batch, 0),
+        "bias": normal(1, HEADS, tokens, past + tokens),
+        "sinks": normal(HEADS),
+    }
+    inputs |= {name: each if told.pop(name, False) else None for name, each in more.items()}
     if not told.get("do_rotary"):
-        inputs.pop("cos")
-        inputs.pop("sin")
-    outputs = ["y", "present_k", "present_v"]
-    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": GROUPS}
-    model, fed = model_of("GroupQueryAttention", inputs, outputs, ("total",), **heads, **told)
-    compare(model, fed)
+        inputs |= {"cos": None, "sin": None}
+    compare(*model_of("GroupQueryAttention", inputs, RESULTS, ("total",), **HEADED, **told))
 
 
-def test_sequences_of_different_lengths_are_refused() -> None:
-    inputs = queries(7)
-    inputs["lengths"] = np.array([11, 10], np.int32)
-    outputs = ["y", "present_k", "present_v"]
-    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": GROUPS, "do_rotary": 1}
-    model, fed = model_of("GroupQueryAttention", inputs, outputs, ("total",), **heads)
-    with pytest.raises(UnsupportedError, match="where 12 are the longest"):
-        pq.load(model).run(fed)
+@pytest.mark.parametrize("told", [{}, {"local_window_size": 3, "do_rotary": 1}], ids=str)
+def test_sequences_of_a_batch_may_be_shorter(told: dict[str, Any]) -> None:
+    inputs = queries(7, 3, 1)
+    lengths = np.array([7, 4, 6], np.int32)
+    inputs["lengths"] = lengths
+    model, fed = model_of("GroupQueryAttention", inputs, RESULTS, ("total",), **HEADED, **told)
+    ours, theirs = pq.load(model).run(fed), results_of(model, fed)
+    assert np.abs(ours["y"] - theirs["y"]).max() < 2e-6
+    for name in RESULTS[1:]:
+        for one, two, last in zip(ours[name], theirs[name], lengths, strict=True):
+            assert np.abs(one - two)[:, : last + 1].max() < 2e-6
+
+
+def test_prompts_of_a_batch_may_be_shorter() -> None:
+    inputs = queries(0, 2, 5)
+    inputs["lengths"] = np.array([4, 2], np.int32)
+    model, fed = model_of("GroupQueryAttention", inputs, RESULTS, ("total",), **HEADED, do_rotary=1)
+    ours, theirs = pq.load(model).run(fed), results_of(model, fed)
+    for at, end in ((0, 5), (1, 3)):
+        assert np.abs(ours["y"] - theirs["y"])[at, :end].max() < 2e-6
+
+
+@pytest.mark.parametrize("rows", [4, 7])
+@pytest.mark.parametrize("parts", [(3, 1, 1, 1, 1, 1, 1, 1), (9, 1, 6)], ids=str)
+def test_a_cache_of_a_window(parts: tuple[int, ...], rows: int) -> None:
+    """Rows of before, moved as tokens become too many, at each step beside onnxruntime's."""
+    told: dict[str, Any] = {"sliding_window_cache": 1, "local_window_size": 4, "do_rotary": 1}
+    past, end = {f"past_{n}": np.zeros((1, GROUPS, rows, DEPTH), np.float32) for n in "kv"}, 0
+    for count in parts:
+        inputs = queries(end, 1, count) | past
+        end += count
+        model, fed = model_of("GroupQueryAttention", inputs, RESULTS, ("total",), **HEADED, **told)
+        ours, theirs = pq.load(model).run(fed), results_of(model, fed)
+        gone = rows - 3
+        held = end if end <= rows else end - gone * -(-(end - rows) // gone)
+        assert np.abs(ours["y"] - theirs["y"]).max() < 2e-6
+        for name in RESULTS[1:]:
+            assert np.abs(ours[name] - theirs[name])[:, :, :held].max() < 2e-6
+        past = {f"past_{n}": theirs[f"present_{n}"] for n in "kv"}
 
 
 def test_what_is_beyond_the_definition_is_refused() -> None:
-    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": GROUPS, "smooth_softmax": 1}
-    outputs = ["y", "present_k", "present_v"]
-    model, _ = model_of("GroupQueryAttention", queries(7), outputs, ("total",), **heads)
-    with pytest.raises(UnsupportedError, match="smooth_softmax"):
+    model, _ = model_of("GroupQueryAttention", queries(7), RESULTS, ("total",), **HEADED, causal=0)
+    with pytest.raises(UnsupportedError, match="causal"):
         pq.load(model)
+
+
+def test_places_of_tokens_that_do_not_follow_are_refused() -> None:
+    inputs = queries(7) | {"places": np.zeros((B, S), np.int64)}
+    told: dict[str, Any] = {**HEADED, "do_rotary": 1}
+    model, fed = model_of("GroupQueryAttention", inputs, RESULTS, ("total",), **told)
+    with pytest.raises(UnsupportedError, match="at places"):
+        pq.load(model).run(fed)

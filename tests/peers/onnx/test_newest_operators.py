@@ -72,20 +72,37 @@ def theirs(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
 
 
 def by_the_text(
-    q: Array, k: Array, v: Array, mask: Array | None, offset: int | None
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
+    offset: int | None,
+    window: tuple[int, int, int] | None = None,
+    softcap: float = 0.0,
 ) -> tuple[Array, Array]:
-    """Return attention of heads in float64, and how far float32 may be off."""
+    """Return attention of heads in float64, and how far float32 may be off.
+
+    A window: how many places stand before, and how many a query sees on its left and right.
+    """
     q, k, v = (each.astype(np.float64) for each in (q, k, v))
     k, v = (np.repeat(each, q.shape[1] // each.shape[1], axis=1) for each in (k, v))
     scale = 1 / np.sqrt(q.shape[-1])
     scores = scale * (q @ np.swapaxes(k, 2, 3))
     off = (DEPTH + 4) * UNIT * scale * (np.abs(q) @ np.swapaxes(np.abs(k), 2, 3))
+    if softcap:  # whose tanh is off by a unit or two, and no steeper than 1
+        scores = softcap * np.tanh(scores / softcap)
+        off = off + 8 * UNIT * softcap
     if mask is not None:
         scores = scores + (np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask)
         off = off + UNIT * np.where(np.isfinite(scores), np.abs(scores), 0)
     if offset is not None:
         rows, columns = np.indices(scores.shape[-2:])
         scores = np.where(columns <= rows + offset, scores, -np.inf)
+    if window is not None:
+        rows, columns = np.indices(scores.shape[-2:])
+        past, left, right = window
+        seen = (columns >= rows + past - left) & (columns <= rows + past + right)
+        scores = np.where(seen, scores, -np.inf)
     powers = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300))
     shares = powers / np.maximum(powers.sum(-1, keepdims=True), 1e-300)
     moved = np.expm1(2 * off.max(-1, keepdims=True)) + (2 * k.shape[2] + 40) * UNIT
@@ -158,6 +175,39 @@ def test_attention_behind_a_past(is_causal: bool) -> None:
         np.testing.assert_array_equal(results["values"], values)
         exact, apart = by_the_text(inputs["q"], keys, values, None, 5 if is_causal else None)
         assert (np.abs(results["y"] - exact) <= apart).all()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"softcap": 0.7},
+        {"is_causal": 1, "softcap": 2.0},
+        {"is_causal": 1, "left_window_size": 2},
+        {"left_window_size": 1, "right_window_size": 3},
+        {"right_window_size": 0},
+        {"left_window_size": 0, "softcap": 0.5},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("past", [0, 5])
+def test_attention_of_windows_and_of_capped_scores(told: dict[str, Any], past: int) -> None:
+    inputs = {name: floats(2, 4, 3, size) for name, size in zip("qkv", (8, 8, 6), strict=True)}
+    if past:
+        inputs |= {"past_k": floats(2, 4, past, DEPTH), "past_v": floats(2, 4, past, WIDTH)}
+    reads = ["q", "k", "v", "", "past_k", "past_v"] if past else ["q", "k", "v"]
+    dsts = ["y", "keys", "values"] if past else ["y"]
+    node = helper.make_node("Attention", reads, dsts, **told)
+    results = compiled(proto(node, inputs, {}, 25, is_open=bool(past)), inputs)
+    keys, values = inputs["k"], inputs["v"]
+    if past:
+        keys = np.concatenate([inputs["past_k"], keys], 2)
+        values = np.concatenate([inputs["past_v"], values], 2)
+    sides = [told.get(f"{side}_window_size", -1) for side in ("left", "right")]
+    left, right = (99 if each < 0 else each for each in sides)
+    window, offset = (past, left, right), past if told.get("is_causal") else None
+    softcap = told.get("softcap", 0.0)
+    exact, apart = by_the_text(inputs["q"], keys, values, None, offset, window, softcap)
+    assert (np.abs(results["y"] - exact) <= apart).all()
 
 
 def test_a_row_that_is_masked_altogether_is_nothing() -> None:
