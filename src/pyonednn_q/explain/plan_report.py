@@ -17,13 +17,6 @@ __all__ = ["Report"]
 
 SCHEMA = 1
 
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; }
-body { margin: 2rem auto; padding: 0 1rem; }
-p { margin: .2em 0; }
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -84,7 +77,7 @@ class Report:
         """Return a page that needs nothing else."""
         title = self.description.title or self.plan.facts.text()
         lines = paragraphs((*self._about(), *self._beside()))
-        return html_page(title, f"{lines}\n{self.plan._repr_html_()}", style=_STYLE)
+        return html_page(title, f"{lines}\n{self.plan._repr_html_()}")
 
     def _about(self) -> list[str]:
         process = self.description.facts.process
