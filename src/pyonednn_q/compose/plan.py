@@ -10,6 +10,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import check_fields, instance, numbers, one_of, real
 from pyonednn_q.compose import benchdnn_options, codec, plan_table
+from pyonednn_q.compose.became import Became, became
 from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.lower import store_notes
 from pyonednn_q.compose.record import Record, records
@@ -109,6 +110,13 @@ class Plan:
         """The trace as text: what was rewritten, what was refused, and why."""
         # Written when somebody asks: numbers as text cost as much as composing.
         return records(self.trace) if isinstance(self.trace, Trace) else self.trace
+
+    @property
+    def became(self) -> tuple[Became, ...]:
+        """What became of each step of the chain; nothing where it has a form of its own."""
+        left, has_bias = None if self.is_whole else self.leftovers, self.has_bias
+        parts = (self.chain, self.facts, self.attr, self.records, left)
+        return () if self.exact_rounding else became(*parts, has_bias=has_bias)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -301,15 +309,8 @@ class Plan:
             options = self.benchdnn()
         except ArgumentError:  # it has no word for everything
             options = ""
-        return plan_table.fragment(
-            self.facts.text(),
-            self.chain,
-            self._rows(),
-            self._verdict(),
-            exactness=self.exactness,
-            records=self.records,
-            benchdnn=options,
-        )
+        parts = (self.facts.text(), self.chain, self._rows(), self._verdict(), self.exactness)
+        return plan_table.fragment(*parts, self.became, self.records, options)
 
     def _rows(self) -> list[plan_table.Row]:
         """Return name, mask, shape and value of everything that acts, in order."""

@@ -49,7 +49,10 @@ class Report:
         flag("trace", trace)
         flag("benchdnn", benchdnn)
         head = [self.description.title] if self.description.title else []
-        parts = ["\n".join([*head, *self._about()]), str(self.plan), "\n".join(self._beside())]
+        parts = ["\n".join([*head, *self._about()]), str(self.plan)]
+        became = "; ".join(map(str, self.plan.became))
+        beside = [*self._beside(), *([f"what became of the chain: {became}"] if became else [])]
+        parts.append("\n".join(beside))
         parts.append(self.plan.explain() if trace else "\n".join(self._events()))
         if benchdnn:
             parts.append(self._benchdnn())

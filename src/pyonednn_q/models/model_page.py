@@ -57,10 +57,10 @@ def _parts(report: ModelReport) -> Iterator[tuple[Box, str]]:
         count += 1
         title = " + ".join(each.operators)
         look = _OF_HOW.get(each.how, "int8" if each.how.startswith("INT8") else "float")
-        made = _made(graph.tensors.get(node.output) or graph.outputs.get(node.output))
+        leaves = _made(graph.tensors.get(node.output) or graph.outputs.get(node.output))
         tip = f"{each.name}: {each.how}"
         share = (each.us or 0.0) / (report.us or 1.0)
-        box = Box(title, each.name, look, tip, reads, made, each.measured, share)
+        box = Box(title, each.name, look, tip, reads, leaves, each.measured, share)
         yield box, _of_node(each)
     for name, info in graph.outputs.items():
         reads = (makers[name],) if name in makers else ()
