@@ -29,6 +29,7 @@ from pyonednn_q.primitive.dense_facts import (
 from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp, PReluPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.qparams import along
+from pyonednn_q.report.told import Told
 from pyonednn_q.rewrite.rule import Exactness, Trace
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Told):
     """A chain lowered onto a primitive. Made by `compose`.
 
     A value: hashable, comparable, picklable, and the same after a way through JSON.
@@ -149,8 +150,7 @@ class Plan:
         leaves = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
         if self.facts.src_later and self.facts.row_scale is not None:
             leaves[SRC_SCALE] = self.facts.row_scale
-        for name in self.later:
-            leaves[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
+        leaves |= {n: Leaf(n, "f32" if n == SRC_SCALE else "s32", "per_tensor") for n in self.later}
         for step in self.chain.steps:
             if isinstance(step, Binary) and isinstance(step.operand, Leaf):
                 leaves[step.operand.name] = step.operand

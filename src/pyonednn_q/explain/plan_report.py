@@ -12,14 +12,15 @@ from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.description import Description
 from pyonednn_q.report.page import html_page, paragraphs
+from pyonednn_q.report.told import Told
 
 __all__ = ["Report"]
 
 SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+@dataclass(frozen=True, slots=True, repr=False)
+class Report(Told):
     """What there is to tell about a layer.
 
     Attributes

@@ -16,6 +16,7 @@ from pyonednn_q.models.node_report import NodeReport, of_nodes
 from pyonednn_q.native import runtime
 from pyonednn_q.report.progress import Progress
 from pyonednn_q.report.table import Column, Table
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import printable, shortened
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ _WIDE = 40  # characters of a name
 _MEASURED = "us: median of a node in its place; SQNR: beside the float model, of all up to there"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelReport:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ModelReport(Told):
     """What there is to tell about a model.
 
     Attributes

@@ -25,6 +25,7 @@ from pyonednn_q.ops.staged import Rest
 from pyonednn_q.primitive.post_ops import SumPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.windowed import arranged
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def prepare_plan(
     return Planned(plan, primitive, form, leaves, fixed, rest, decided)
 
 
-class Planned(HotCallable, hot=True):
+class Planned(HotCallable, Told, hot=True):
     """A plan ready to run. Made by `prepare_plan`; safe from many threads at once.
 
     Attributes
@@ -236,8 +237,7 @@ class Planned(HotCallable, hot=True):
         """
         if self._is_bare and residual is None and not operands:
             return self.seen(src, out=out)
-        form = self.form
-        leaves = self._fixed | self._leaves_of(operands)
+        form, leaves = self.form, self._fixed | self._leaves_of(operands)
         before = self._before(out, residual)
         if out is not None:
             # As they were given: views of them may be copies.
