@@ -20,7 +20,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from subprocess import SubprocessError
@@ -65,10 +65,14 @@ _CODES = (
 
 
 # What Python says of errors, arguments and sequences of names, and what is said instead.
-_PYTHON = (
+_PYTHON: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\[Errno -?\d+\] ", ""),
     (r"dims=\{'?([^'{}]*?)'?: \(\.\.\.\)\}", r"--dims \1=LENGTHS"),
     (r"[\[(]('[^']*'(?:, '[^']*')*),?[\])]", r"\1"),
+    (
+        r"(?<!\w)[\[(](?=[^\])]*\b\d+\b)(\w+(?:, \w+)+)[\])]",
+        lambda dims: dims[1].replace(", ", "x"),
+    ),
 )
 _OF_INPUT = re.compile(r"(dims|inputs)\['(.*)'\]")
 _SAYING = {"dims": ("--dims",), "inputs": ("--input", "--data")}  # what says lengths of an input
