@@ -20,6 +20,7 @@ _STYLE = """\
 .onednn-plan code, .onednn-plan pre { background: none; color: inherit; font-size: .92em; }
 .onednn-plan code, .onednn-plan pre { overflow-wrap: anywhere; white-space: pre-wrap; }
 .onednn-plan table { border-collapse: collapse; margin: .6em 0; font-size: .92em; }
+.onednn-plan table { display: block; overflow-x: auto; }
 .onednn-plan th, .onednn-plan td { border-bottom: 1px solid rgba(128, 128, 128, .35); }
 .onednn-plan th, .onednn-plan td { padding: .2em .9em .2em 0; text-align: left; }
 .onednn-plan tr { background: none !important; }
