@@ -20,11 +20,12 @@ body { margin: 1rem 1.2rem; max-width: none; padding: 0; }
 .told h2 { margin: 0 0 .4rem; }
 .both { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
 .graph, .told { border: 1px solid var(--line); border-radius: .4rem; overflow: auto; }
+.graph, .told { box-sizing: border-box; }
 .told { padding: .6rem; }
 .graph { cursor: grab; touch-action: pan-x pan-y; }
 .graph.held { cursor: grabbing; user-select: none; }
 .graph svg { margin: 0 auto; max-width: none; }
-.js .graph, .js .told { height: calc(100vh - 13.5rem); min-height: 22rem; }
+.js .graph, .js .told { height: calc(100vh - 15.2rem); min-height: 22rem; }
 @media (max-width: 60rem) {
   .both { grid-template-columns: minmax(0, 1fr); }
   .js .graph { height: 55vh; } .js .told { height: auto; min-height: 0; }

@@ -6,6 +6,7 @@ reads on light and dark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
@@ -48,6 +49,7 @@ _STYLE = """\
 # From left to right through a primitive; what has no place here is a post-op.
 _ORDER = {"weights": 0, "wei_scale": 0, "bias": 1, "dst_scale": 3, "dst_zero_point": 4, "store": 5}
 _ORDER |= {"left over": 6, "nothing": 7}
+_LONG = re.compile(r"\d+\.\d{5,}(?:e[+-]\d+)?")  # numbers of more digits than tell something
 _WIDE, _RIGHT, _HIGH, _LETTERS = 206, 276, 26, 26
 
 
@@ -119,6 +121,7 @@ def _y(at: int) -> int:
 
 def _end(x: int, at: int, text: str, look: str, tip: str) -> str:
     kind = f' class="{look}"' if look else ""
+    text = _LONG.sub(lambda number: f"{float(number[0]):.4g}", text)
     return (
         f"<g><title>{escape(tip)}</title>"
         f'<rect{kind} x="{x + 1}" y="{_y(at)}" width="{_WIDE - 2}" height="{_HIGH}" rx="4"/>'
