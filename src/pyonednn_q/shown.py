@@ -103,11 +103,15 @@ def meant(word: str, names: Iterable[str]) -> str:
     --------
     >>> meant("resnet51", ["resnet50", "bert_base"]), meant("x", ["resnet50"])
     (' (did you mean resnet50?)', '')
+    >>> meant("gelu", ["elu", "gelu_erf", "gelu_tanh"])
+    ' (did you mean gelu_erf or gelu_tanh?)'
     """
     import difflib
 
-    near = difflib.get_close_matches(word[:_LETTERS], list(names), 1)
-    return f" (did you mean {near[0]}?)" if near else ""
+    words = word[:_LETTERS]
+    begun = [name for name in names if words and name.startswith(f"{words}_")]
+    near = begun[:3] or difflib.get_close_matches(words, list(names), 1)
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
 def _one(name: str) -> str:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +22,7 @@ from pyonednn_q.commands import cli
 from pyonednn_q.compose import Plan
 from pyonednn_q.native import runtime
 from pyonednn_q.report.graph_drawing import Box, drawing
+from support.browser import FITS, asked, needs_browser
 
 Made = Callable[[str, str], Path]
 
@@ -163,16 +161,7 @@ def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
     ET.fromstring(re.findall(r"<svg.*?</svg>", text, re.DOTALL)[0])
 
 
-BROWSER = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    "--window-size=1400,900",
-)
 ASK = """
-<script>
 const seen = () => [...document.querySelectorAll("section")].filter(each => each.offsetHeight > 0);
 const name = section => section.querySelector("h2").innerText;
 const all = [...document.querySelectorAll(".box")];
@@ -200,33 +189,55 @@ said.letters = all.filter(box => {
     text => text.getBoundingClientRect().width > outer.width);
 }).length;
 said.colours = new Set(all.map(box => getComputedStyle(box.querySelector("rect")).stroke)).size;
-said.wide = document.documentElement.scrollWidth <= innerWidth;
-const answer = document.createElement("pre");
-answer.id = "answer"; answer.textContent = JSON.stringify(said);
-document.body.append(answer);
-</script>
-</body>"""
+return said;
+"""
+MOVE = """
+const graph = document.querySelector(".graph"), search = document.querySelector("#search");
+const press = value => document.querySelector(`button[value=${value}]`).click();
+const wide = () => document.querySelector(".box rect").getBoundingClientRect().width;
+const shown = () => document.querySelector("section:not([hidden]) h2").innerText;
+const type = text => { search.value = text; search.dispatchEvent(new Event("input")); };
+const key = key => search.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+const inSight = () => {
+  const box = document.querySelector("[aria-pressed=true]").getBoundingClientRect();
+  const outer = graph.getBoundingClientRect();
+  return box.left >= outer.left && box.right <= outer.right && box.top >= outer.top
+    && box.bottom <= outer.bottom;
+};
+const said = {};
+press("whole"); said.whole = wide();
+press("in"); said.larger = wide();
+press("out"); press("out"); said.smaller = wide();
+press("fit"); said.fit = [graph.scrollWidth - graph.clientWidth <= 1,
+                          graph.scrollHeight - graph.clientHeight <= 1];
+for (let at = 0; at < 30; at++) press("in");
+said.most = wide();
+const before = [graph.scrollLeft, graph.scrollTop];
+const at = (x, y) => ({pointerType: "mouse", button: 0, clientX: x, clientY: y, bubbles: true});
+graph.dispatchEvent(new PointerEvent("pointerdown", at(300, 300)));
+graph.dispatchEvent(new PointerEvent("pointermove", at(280, 250)));
+graph.dispatchEvent(new PointerEvent("pointerup", at(280, 250)));
+said.panned = [graph.scrollLeft - before[0], graph.scrollTop - before[1]];
+press("whole");
+type("CONV brg"); said.found = document.querySelector("output").value;
+said.hits = [];
+for (let at = 0; at < 3; at++) { said.hits.push([shown(), inSight()]); key("Enter"); }
+said.others = document.querySelectorAll(".box.other").length;
+type("nothing has this"); said.none = document.querySelector("output").value;
+key("Escape"); said.cleared = document.querySelectorAll(".box.other").length;
+said.made = [...document.querySelectorAll(".made")].map(each => each.textContent);
+return said;
+"""
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no chromium is installed")
+@needs_browser
 @pytest.mark.parametrize(("network", "form"), [("unet", "QDQ"), ("transformer", "QOperator")])
 def test_a_click_shows_a_plan_in_a_browser(
     network: str, form: str, made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = tmp_path / "page.html"
+    page = tmp_path / "told.html"
     told = explained(capsys, made(network, form), "--html", page)
-    page.write_text(page.read_text().replace("</body>", ASK), encoding="utf-8")
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    done = subprocess.run(
-        [str(BROWSER), *FLAGS, profile, "--dump-dom", page.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    match = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert match is not None, done.stdout[-2000:]
-    said = json.loads(unescape(match[1]))
+    said = asked(page.read_text(), ASK, tmp_path)
     nodes = told["nodes"]
     names = ["x", *(each["name"] for each in nodes), "y"]
     has_plan = [False, *(each["plan"] is not None for each in nodes), False]
@@ -240,7 +251,79 @@ def test_a_click_shows_a_plan_in_a_browser(
     assert said["down"] == [[nodes[0]["name"]], 1]
     assert said["overlaps"] == said["letters"] == 0
     assert said["colours"] >= 4
-    assert said["wide"]
+
+
+@needs_browser
+def test_a_graph_is_searched_zoomed_and_moved(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "told.html"
+    nodes = explained(capsys, made("resnet", "QDQ"), "--html", page)["nodes"]
+    said = asked(page.read_text(), MOVE, tmp_path)
+    assert said["larger"] == pytest.approx(1.25 * said["whole"], rel=1e-3)
+    assert said["smaller"] == pytest.approx(said["whole"] / 1.25, rel=1e-3)
+    assert said["most"] == pytest.approx(4 * said["whole"], rel=1e-3)
+    assert said["fit"] == [True, True]
+    assert said["panned"] == [20, 50]
+    names = [node["name"] for node in nodes if node["implementation"].startswith("brg")]
+    names = [name for name in names if name.startswith("conv")]
+    assert said["found"] == f"{len(names)} of {len(nodes) + 2}"
+    assert said["hits"] == [[name, True] for name in names[:3]]
+    assert said["others"] == len(nodes) + 2 - len(names)
+    assert (said["none"], said["cleared"]) == (f"0 of {len(nodes) + 2}", 0)
+    types = [node["writes"][0]["type"] for node in nodes]
+    inner = [each.rstrip("]").replace("[", " ").replace(", ", "\u00d7") for each in types]
+    assert said["made"] == ["float32 2\u00d73\u00d716\u00d716", *inner]
+
+
+@needs_browser
+@pytest.mark.parametrize("is_dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1900])
+def test_the_page_fits_and_can_be_read(
+    width: int,
+    made: Made,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    is_dark: bool,
+) -> None:
+    page = tmp_path / "told.html"
+    explained(capsys, made("transformer", "QDQ"), "--html", page)
+    said = asked(page.read_text(), FITS, tmp_path, width=width, is_dark=is_dark)
+    assert said["scrolls"] == 0
+    assert said["count"] > 100
+    assert min(said["contrasts"])[0] >= 4.5, min(said["contrasts"])
+
+
+def test_nodes_are_measured_on_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """SQNR as its definition has it, of a quantizer and of a convolution, in NumPy."""
+    path, arrays = tmp_path / "one.onnx", tmp_path / "x.npz"
+    onnx.save(saturating(64), path)
+    x = np.random.default_rng(3).uniform(0, 12, (2, 4, 5, 5)).astype(np.float32)
+    np.savez(arrays, x=x)
+    codes = np.clip(np.rint(x.astype(np.float64) / np.float32(0.1)), 0, 255)
+    weight = 64 * np.float64(np.float32(0.01))
+    sums = codes.sum(1, keepdims=True).repeat(3, 1) * np.float64(np.float32(0.1)) * weight
+    stored = np.clip(np.rint(sums / np.float32(0.1)), 0, 255) * np.float64(np.float32(0.1))
+    floats = x.astype(np.float64).sum(1, keepdims=True).repeat(3, 1) * weight
+
+    def sqnr(real: Any, became: Any) -> float:
+        return float(10 * np.log10(np.square(real).sum() / np.square(real - became).sum()))
+
+    nodes = explained(capsys, path, "--input", arrays)["nodes"]
+    wanted = [sqnr(x, codes * np.float64(np.float32(0.1))), sqnr(floats, stored)]
+    # Of float32, whose rounding moves what is printed with one decimal by less than this.
+    assert [node["sqnr_db"] for node in nodes[:2]] == pytest.approx(wanted, abs=0.01)
+    assert all(node["us"] >= 0 for node in nodes)
+    assert any(node["us"] > 0 for node in nodes)
+    page = tmp_path / "told.html"
+    assert cli.main(["explain", str(path), "--input", str(arrays), "--html", str(page)]) == 0
+    text = page.read_text()
+    assert text.count('class="share"') == sum(node["us"] > 0 for node in nodes)
+    assert f" us, {wanted[1]:.1f} dB</text>" in text
+    assert "SQNR dB" in capsys.readouterr().out
+    assert cli.main(["explain", str(path), "--dims", "batch=2"]) == 0
+    assert "SQNR" not in capsys.readouterr().out
 
 
 NOTHING = {

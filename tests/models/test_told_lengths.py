@@ -31,14 +31,14 @@ FIXED = OPEN.replace("[N,2,H,W]", "[2,2,7,8]").replace("[N,8]", "[2,8]")
 COMMANDS = ("bench", "diff", "run", "explain")
 # By what is said: of which file, and what comes of it.
 REFUSED = {
-    ("x=2x2x7x9", "z=2x8"): (FIXED, r"--dims x: got \(2, 2, 7, 9\); wanted \[2, 2, 7, 8\]$"),
-    ("x=2x3x7x8", "z=2x8"): (OPEN, r"--dims x: got \(2, 3, 7, 8\); wanted \[N, 2, H, W\]$"),
-    ("x=2x2x7", "z=2x8"): (OPEN, r"--dims x: got \(2, 2, 7\); wanted 4 of them$"),
+    ("x=2x2x7x9", "z=2x8"): (FIXED, r"--dims x: got 2x2x7x9; wanted 2x2x7x8$"),
+    ("x=2x3x7x8", "z=2x8"): (OPEN, r"--dims x: got 2x3x7x8; wanted Nx2xHxW$"),
+    ("x=2x2x7", "z=2x8"): (OPEN, r"--dims x: got 2x2x7; wanted 4 of them$"),
     ("x=2x2x7x8", "z=1x8"): (
-        OPEN, r"--dims z: got \(1, 8\), N = 1; wanted N = 2, as 'x' has$",
+        OPEN, r"--dims z: got 1x8, N = 1; wanted N = 2, as 'x' has$",
     ),
     ("N=3", "x=2x2x7x8", "z=2x8"): (
-        OPEN, r"--dims x: got \(2, 2, 7, 8\), N = 2; wanted N = 3, as is told$",
+        OPEN, r"--dims x: got 2x2x7x8, N = 2; wanted N = 3, as is told$",
     ),
     ("N=2", "H=7"): (OPEN, r"--dims: got nothing for 'x', .*; wanted --dims x=2x2x7xN$"),
     ("q=2",): (OPEN, r"--dims: got 'q'; wanted inputs or symbols of 'x', 'z'$"),
@@ -94,7 +94,7 @@ def test_samples_that_no_node_takes(tmp_path: Path, capsys: pytest.CaptureFixtur
     words = ["--data", str(tmp_path / "in.npz"), "--out", str(tmp_path / "out.onnx")]
     assert cli.main(["quantize", file_of(OPEN, tmp_path), *words]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    assert "got 'x' (1, 2, 3, 8), 'z' (1, 8); wanted lengths that all nodes take; here " in line
+    assert "got 'x' 1x2x3x8, 'z' 1x8; wanted lengths that all nodes take; here " in line
 
 
 def test_a_length_of_0_is_open(tmp_path: Path) -> None:

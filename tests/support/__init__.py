@@ -34,5 +34,6 @@ in_bf16                    layers in bf16, for processes that have it and that h
 fake_library               libraries that look like oneDNN or do not, made with a compiler
 lives, frames              memory that stays behind; functions of Python that a call enters
 bench_runs                 runs of bench that were made up
+browser                    pages in chromium: narrow and wide, light and dark
 =========================  ====================================================================
 """

@@ -19,6 +19,7 @@ from pyonednn_q.acc.pairs import SAFE, inexact_channels
 from pyonednn_q.acc.verdict import saturation
 from pyonednn_q.argument import flag, instance, items, numbers, one_of
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ _HALF_RANGE = ("enable", "first_layer_only", "disable")
 STEP = 1 + 2.0**-9
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Repair:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Repair(Told):
     """Weights that do not saturate, and their error.
 
     Attributes

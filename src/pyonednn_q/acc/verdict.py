@@ -42,6 +42,7 @@ from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.tensor import Operation
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ class ChannelVerdict:
         return f"{self.channel}: sums of pairs from {self.lo} to {self.hi}{beyond}"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict(Told):
     """Exactness of each output channel on a machine.
 
     Attributes

@@ -31,6 +31,7 @@ from pyonednn_q.cpu import cpu_name
 from pyonednn_q.dtypes import FLOATS
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import package_version, shown
 
 __all__ = ["Run", "Total", "in_run", "joined", "json_schema", "metadata"]
@@ -39,8 +40,8 @@ SCHEMA = 3
 _WRITER = "what `pyonednn-q bench --json` writes"
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+@dataclass(frozen=True, slots=True, repr=False)
+class Run(Told):
     """Rows, the limits of the machine, and where it was.
 
     Attributes
@@ -62,6 +63,16 @@ class Run:
 
     def __hash__(self) -> int:
         return hash((self.limits, self.warnings, self.rows))  # the metadata is a mapping
+
+    def summary(self) -> str:
+        """Return how many rows there are and where it was, and a line for each row."""
+        where = ", ".join(filter(None, map(self.metadata.get, ("cpu", "isa"))))
+        medians = [f"{row.median_us:.1f} us" if row.samples_us else "-" for row in self.rows]
+        rows = [
+            f"  {row.name} {row.dtype}: {median}"
+            for row, median in zip(self.rows, medians, strict=True)
+        ]
+        return "\n".join([f"{len(self.rows)} rows, {where}", *rows])
 
     def limits_of(self, row: Row) -> Limits | None:
         """Return the limits under which a row was measured."""

@@ -19,9 +19,10 @@ import argparse
 import io
 import os
 import re
+import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q import __version__
 from pyonednn_q.commands.option_table import add_options, rows_of
 from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.report.table import on_terminal
 from pyonednn_q.shown import meant, printable, shown
 
 if TYPE_CHECKING:
@@ -65,10 +67,14 @@ _CODES = (
 
 
 # What Python says of errors, arguments and sequences of names, and what is said instead.
-_PYTHON = (
+_PYTHON: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\[Errno -?\d+\] ", ""),
     (r"dims=\{'?([^'{}]*?)'?: \(\.\.\.\)\}", r"--dims \1=LENGTHS"),
     (r"[\[(]('[^']*'(?:, '[^']*')*),?[\])]", r"\1"),
+    (
+        r"(?<!\w)[\[(](?=[^\])]*\b\d+\b)(\w+(?:, \w+)+)[\])]",
+        lambda dims: dims[1].replace(", ", "x"),
+    ),
 )
 _OF_INPUT = re.compile(r"(dims|inputs)\['(.*)'\]")
 _SAYING = {"dims": ("--dims",), "inputs": ("--input", "--data")}  # what says lengths of an input
@@ -185,8 +191,17 @@ def _told(error: Exception, command: str) -> str:
 
 
 def _run(command: str, options: argparse.Namespace) -> int:
-    code: int = _module(command).run(options)
+    with _on_terminal():
+        code: int = _module(command).run(options)
     return code
+
+
+def _on_terminal() -> AbstractContextManager[None]:
+    """Fit tables to standard output, where that is a terminal; NO_COLOR leaves colours out."""
+    if not sys.stdout.isatty():
+        return nullcontext()
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return on_terminal(shutil.get_terminal_size().columns, is_coloured=not is_plain)
 
 
 def _module(command: str) -> ModuleType:

@@ -15,9 +15,11 @@ import json
 from typing import TYPE_CHECKING
 
 from pyonednn_q.commands.words import reading_of
+from pyonednn_q.report.progress import Progress
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from pyonednn_q.models.node_difference import NodeDifference
 
@@ -41,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     nodes = file.model.nodes
     wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}
     theirs = onnxruntime_values(file.graph, inputs, wanted)
-    node_differences = list(differences(file.model, inputs, theirs))
+    node_differences = list(_counted(differences(file.model, inputs, theirs), len(nodes)))
     ends = [compared(name, array, theirs[name]) for name, array in outputs.items()]
     if options.json:
         first = next((each.name for each in node_differences if each.differs), None)
@@ -59,6 +61,16 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(_text(len(nodes), node_differences, ends))
     return NOT_EXPLAINED if any(each.unexplained for each in node_differences) else 0
+
+
+def _counted(each: Iterator[NodeDifference], count: int) -> Iterator[NodeDifference]:
+    """Yield the same, and show how many there were."""
+    progress = Progress(count)
+    progress.phase("node by node beside onnxruntime")
+    for difference in each:
+        progress.tick()
+        yield difference
+    progress.clear()
 
 
 def _text(count: int, node_differences: list[NodeDifference], ends: list[NodeDifference]) -> str:

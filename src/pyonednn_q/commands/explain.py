@@ -77,11 +77,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_model(options: argparse.Namespace) -> int:
     """Print the report of a model, and write its page."""
-    from pyonednn_q.models.model_file import read
+    from pyonednn_q.models.model_file import arrays_of, inputs_of, read
     from pyonednn_q.models.model_page import page
     from pyonednn_q.models.model_report import ModelReport
 
-    report = ModelReport.of(read(Path(options.layer), **reading_of(options)))
+    arrays = None if options.input is None else arrays_of(options.input)
+    file = read(Path(options.layer), arrays, **reading_of(options))
+    inputs = None if arrays is None else inputs_of(file.graph.inputs, arrays, 0)
+    report = ModelReport.of(file if inputs is None else file.chosen(inputs), inputs)
     if options.html is not None:
         options.html.write_text(page(report), "utf-8", "replace")
     print(report.json() if options.json else report.text(trace=options.trace))

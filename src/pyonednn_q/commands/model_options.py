@@ -68,6 +68,14 @@ OPTIONS = (
         how=_FILE,
     ),
     OptionRow(
+        "--input",
+        ("explain",),
+        "inputs by name, as numpy.savez writes them: measure time and SQNR of each node",
+        only="model",
+        groups=_OF,
+        how=_FILE,
+    ),
+    OptionRow(
         "--seed",
         _FED,
         "seed of random inputs (default: %(default)s)",

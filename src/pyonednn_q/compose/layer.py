@@ -24,13 +24,14 @@ from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.dense_facts import ACC_MAP, DenseProblem
+from pyonednn_q.report.told import Told
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Layer:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Layer(Told):
     """A quantized layer, ready to be prepared. Made by `compose_layer`.
 
     A value: hashable, comparable, picklable.

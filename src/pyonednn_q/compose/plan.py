@@ -10,6 +10,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, numbers, one_of, real
 from pyonednn_q.compose import benchdnn_options, codec, plan_table
+from pyonednn_q.compose.became import Became, became
 from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.lower import store_notes
 from pyonednn_q.compose.record import Record, records
@@ -28,6 +29,7 @@ from pyonednn_q.primitive.dense_facts import (
 from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp, PReluPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.qparams import along
+from pyonednn_q.report.told import Told
 from pyonednn_q.rewrite.rule import Exactness, Trace
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Told):
     """A chain lowered onto a primitive. Made by `compose`.
 
     A value: hashable, comparable, picklable, and the same after a way through JSON.
@@ -125,6 +127,13 @@ class Plan:
         return records(self.trace) if isinstance(self.trace, Trace) else self.trace
 
     @property
+    def became(self) -> tuple[Became, ...]:
+        """What became of each step of the chain; nothing where it has a form of its own."""
+        left, has_bias = None if self.is_whole else self.leftovers, self.has_bias
+        parts = (self.chain, self.facts, self.attr, self.records, left)
+        return () if self.exact_rounding else became(*parts, has_bias=has_bias)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a caller should know of what is stored."""
         return () if self.sums else store_notes(self.chain, self.facts)
@@ -155,8 +164,7 @@ class Plan:
         leaves = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
         if self.facts.src_later and self.facts.row_scale is not None:
             leaves[SRC_SCALE] = self.facts.row_scale
-        for name in self.later:
-            leaves[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
+        leaves |= {n: Leaf(n, "f32" if n == SRC_SCALE else "s32", "per_tensor") for n in self.later}
         for step in self.chain.steps:
             if isinstance(step, Binary) and isinstance(step.operand, Leaf):
                 leaves[step.operand.name] = step.operand
@@ -315,15 +323,8 @@ class Plan:
             options = self.benchdnn()
         except ArgumentError:  # it has no word for everything
             options = ""
-        return plan_table.fragment(
-            self.facts.text(),
-            self.chain,
-            self._rows(),
-            self._verdict(),
-            exactness=self.exactness,
-            records=self.records,
-            benchdnn=options,
-        )
+        parts = (self.facts.text(), self.chain, self._rows(), self._verdict(), self.exactness)
+        return plan_table.fragment(*parts, self.became, self.records, options)
 
     def _rows(self) -> list[plan_table.Row]:
         """Return name, mask, shape and value of everything that acts, in order."""

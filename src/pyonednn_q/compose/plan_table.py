@@ -20,6 +20,9 @@ from pyonednn_q.report.plan_fragment import TraceEvent, plan_fragment
 from pyonednn_q.report.table import Column, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyonednn_q.compose.became import Became
     from pyonednn_q.compose.record import Record
     from pyonednn_q.expr.steps import Chain
     from pyonednn_q.rewrite.rule import Exactness
@@ -107,9 +110,9 @@ def fragment(
     chain: Chain,
     rows: list[Row],
     verdict: str,
-    *,
     exactness: Exactness,
-    records: tuple[Record, ...],
+    became: Sequence[Became],
+    records: Sequence[Record],
     benchdnn: str,
 ) -> str:
     """Return a plan as one element of HTML; without benchdnn's options where there are none."""
@@ -120,7 +123,10 @@ def fragment(
         )
         for record in records
     ]
-    promise = _PROMISES[exactness.rank]
     return plan_fragment(
-        title, str(chain), HEAD, rows, verdict, promise=promise, events=events, benchdnn=benchdnn
+        *(title, str(chain), HEAD, rows, verdict),
+        promise=_PROMISES[exactness.rank],
+        became=became,
+        events=events,
+        benchdnn=benchdnn,
     )

@@ -12,21 +12,15 @@ from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.description import Description
 from pyonednn_q.report.page import html_page, paragraphs
+from pyonednn_q.report.told import Told
 
 __all__ = ["Report"]
 
 SCHEMA = 1
 
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; }
-body { margin: 2rem auto; padding: 0 1rem; }
-p { margin: .2em 0; }
-"""
 
-
-@dataclass(frozen=True, slots=True)
-class Report:
+@dataclass(frozen=True, slots=True, repr=False)
+class Report(Told):
     """What there is to tell about a layer.
 
     Attributes
@@ -56,7 +50,10 @@ class Report:
         flag("trace", trace)
         flag("benchdnn", benchdnn)
         head = [self.description.title] if self.description.title else []
-        parts = ["\n".join([*head, *self._about()]), str(self.plan), "\n".join(self._beside())]
+        parts = ["\n".join([*head, *self._about()]), str(self.plan)]
+        became = "; ".join(map(str, self.plan.became))
+        beside = [*self._beside(), *([f"what became of the chain: {became}"] if became else [])]
+        parts.append("\n".join(beside))
         parts.append(self.plan.explain() if trace else "\n".join(self._events()))
         if benchdnn:
             parts.append(self._benchdnn())
@@ -84,7 +81,7 @@ class Report:
         """Return a page that needs nothing else."""
         title = self.description.title or self.plan.facts.text()
         lines = paragraphs((*self._about(), *self._beside()))
-        return html_page(title, f"{lines}\n{self.plan._repr_html_()}", style=_STYLE)
+        return html_page(title, f"{lines}\n{self.plan._repr_html_()}")
 
     def _about(self) -> list[str]:
         process = self.description.facts.process

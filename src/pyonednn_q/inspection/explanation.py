@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import check_fields
+from pyonednn_q.report.told import Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,8 +77,8 @@ class DifferingOutput:
         return f"{where}, ours {self.ours}, theirs {self.theirs}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Explanation(Told):
     """What `explain_difference` found. Printable; `to_json` for programs.
 
     Attributes

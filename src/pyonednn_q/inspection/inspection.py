@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from pyonednn_q.argument import check_fields
-from pyonednn_q.report.page import preformatted
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shortened
 
 SCHEMA = 1
@@ -91,8 +91,8 @@ class GuardMet:
         return f"{self.guard}: {self.implementation} {self.effect}; {self.remedy}"
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+@dataclass(frozen=True, slots=True, repr=False)
+class Inspection(Told):
     """What `inspect` found. Printable; `to_json` for programs.
 
     Attributes
@@ -198,6 +198,3 @@ class Inspection:
             *(("note", note) for note in self.notes),
         ]
         return "\n".join([self.problem, *(f"  {name:<15} {text}" for name, text in lines)])
-
-    def _repr_html_(self) -> str:
-        return preformatted(str(self))

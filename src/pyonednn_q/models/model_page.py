@@ -12,6 +12,7 @@ from pyonednn_q.report.graph_drawing import Box
 from pyonednn_q.report.graph_page import graph_page, section
 
 if TYPE_CHECKING:
+    from pyonednn_q.graph.graph import Value
     from pyonednn_q.models.node_report import NodeReport
 
 __all__ = ["page"]
@@ -47,7 +48,7 @@ def _parts(report: ModelReport) -> Iterator[tuple[Box, str]]:
         makers[name] = count
         count += 1
         yield (
-            Box("input", name, "end", f"{name}: {info}", ()),
+            Box("input", name, "end", f"{name}: {info}", (), _made(info)),
             section(name, [("input", str(info))]),
         )
     for node, each in zip(fused_nodes(graph), report.nodes, strict=True):
@@ -56,7 +57,11 @@ def _parts(report: ModelReport) -> Iterator[tuple[Box, str]]:
         count += 1
         title = " + ".join(each.operators)
         look = _OF_HOW.get(each.how, "int8" if each.how.startswith("INT8") else "float")
-        yield Box(title, each.name, look, f"{each.name}: {each.how}", reads), _of_node(each)
+        leaves = _made(graph.tensors.get(node.output) or graph.outputs.get(node.output))
+        tip = f"{each.name}: {each.how}"
+        share = (each.us or 0.0) / (report.us or 1.0)
+        box = Box(title, each.name, look, tip, reads, leaves, each.measured, share)
+        yield box, _of_node(each)
     for name, info in graph.outputs.items():
         reads = (makers[name],) if name in makers else ()
         yield (
@@ -68,3 +73,10 @@ def _parts(report: ModelReport) -> Iterator[tuple[Box, str]]:
 def _of_node(each: NodeReport) -> str:
     plan = "" if each.plan is None else each.plan._repr_html_()
     return section(each.name, each.lines(), plan)
+
+
+def _made(info: Value | None) -> str:
+    """Return the data type and dims of a tensor, as they stand on its ways."""
+    if info is None:
+        return ""
+    return f"{info.dtype} {'×'.join(map(str, info.dims or ()))}".rstrip()

@@ -7,25 +7,34 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyonednn_q.graph.change import traced
 from pyonednn_q.graph.graph import Graph
+from pyonednn_q.models.node_measures import node_measures
 from pyonednn_q.models.node_report import NodeReport, of_nodes
 from pyonednn_q.native import runtime
 from pyonednn_q.report.progress import Progress
 from pyonednn_q.report.table import Column, Table
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import printable, shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyonednn_q.models.model_file import ModelFile
+    from pyonednn_q.models.node_measures import NodeMeasure
 
 __all__ = ["ModelReport"]
 
+Array = np.ndarray[Any, Any]
 SCHEMA = 1
 _WIDE = 40  # characters of a name
+_MEASURED = "us: median of a node in its place; SQNR: beside the float model, of all up to there"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelReport:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ModelReport(Told):
     """What there is to tell about a model.
 
     Attributes
@@ -46,13 +55,17 @@ class ModelReport:
     nodes: tuple[NodeReport, ...]
 
     @classmethod
-    def of(cls, file: ModelFile) -> ModelReport:
-        """Tell all nodes of a model."""
+    def of(cls, file: ModelFile, inputs: Mapping[str, Array] | None = None) -> ModelReport:
+        """Tell all nodes of a model; with inputs, also what each takes, and its SQNR."""
         graph = file.model.graph
         progress = Progress(len(graph.nodes))
+        measures: Mapping[str, NodeMeasure] = {}
+        if inputs is not None:
+            progress.phase("node by node, in their places")
+            measures = node_measures(file, inputs)
         progress.phase("asking the library what it refused")
         nodes = []
-        for each in of_nodes(graph):
+        for each in of_nodes(graph, measures):
             nodes.append(each)
             progress.tick()
         progress.clear()
@@ -62,6 +75,11 @@ class ModelReport:
     def counts(self) -> dict[str, int]:
         """How many nodes run in each way."""
         return dict(Counter(each.how for each in self.nodes))
+
+    @property
+    def us(self) -> float:
+        """Microseconds of all nodes together; 0 where nothing was measured."""
+        return sum(each.us or 0.0 for each in self.nodes)
 
     def about(self) -> list[str]:
         """Return what is said above the nodes, line by line."""
@@ -73,6 +91,7 @@ class ModelReport:
             self.summary,
             f"{len(originals)} nodes of the model are {len(self.nodes)} calls: {counts}",
             f"{where}, {runtime.get_num_threads()} threads",
+            *([f"{self.us:.1f} us in all nodes; {_MEASURED}"] if self.us else []),
         ]
 
     def text(self, *, trace: bool = False) -> str:
@@ -110,12 +129,15 @@ class ModelReport:
         names = ("node", "operators", "how", "post-ops", "exactness", "saturates")
         columns = [Column("", right=True), *map(Column, names)]
         columns += [Column("implementation"), Column("why not INT8")]
+        if self.us:
+            columns[4:4] = [Column("us", right=True), Column("SQNR dB", right=True)]
         cells = [
             [
                 str(at),
                 shortened(each.name, _WIDE),
                 " + ".join(each.operators),
                 each.how,
+                *((f"{each.us or 0.0:.1f}", each.sqnr.removesuffix(" dB")) if self.us else ()),
                 ", ".join(op.partition(":")[0] for op in each.post_ops) or "-",
                 each.exactness or "-",
                 each.saturates or ("never" if each.saturation else "-"),

@@ -27,6 +27,7 @@ from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.report.progress import Progress
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ class NodeTime(NamedTuple):
     calls_python: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ModelTimes:
+@dataclass(frozen=True, slots=True, repr=False)
+class ModelTimes(Told):
     """What was measured of a model.
 
     Attributes
@@ -91,6 +92,10 @@ class ModelTimes:
     callers: int
     memory: str
     left: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """Return the file, and what was measured of it."""
+        return f"{self.title}: {self.run.summary()}"
 
     @property
     def python_share(self) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.acc.verdict import saturations
@@ -20,6 +21,7 @@ from pyonednn_q.qparams import QParams
 if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.graph.graph import Graph
+    from pyonednn_q.models.node_measures import NodeMeasure
     from pyonednn_q.native.creation import Creation
     from pyonednn_q.onnx.fused_node import FusedNode
     from pyonednn_q.ops.planned import Planned
@@ -100,6 +102,8 @@ class NodeReport:
         Known faults met on the way; primitives that run after it; what else a caller should know.
     plan : Plan or None
         Plan of the layer.
+    us, sqnr_db : float or None
+        What `node_measures` found; None where nothing was measured.
     """
 
     name: str
@@ -122,6 +126,8 @@ class NodeReport:
     after: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     plan: Plan | None = None
+    us: float | None = None
+    sqnr_db: float | None = None
 
     @classmethod
     def of(
@@ -147,6 +153,19 @@ class NodeReport:
         )
 
     @property
+    def measured(self) -> str:
+        """Time and SQNR in a few words; empty where nothing was measured."""
+        taken = "" if self.us is None else f"{self.us:.1f} us"
+        return ", ".join(filter(None, [taken, self.sqnr]))
+
+    @property
+    def sqnr(self) -> str:
+        """SQNR beside the float model in a few words; empty where nothing was compared."""
+        if self.sqnr_db is None:
+            return ""
+        return f"{self.sqnr_db:.1f} dB" if isfinite(self.sqnr_db) else "as in floats"
+
+    @property
     def saturates(self) -> str:
         """Instruction sets on which a channel can be wrong; empty where there are none."""
         wrong = [each for each in self.saturation if each.flagged]
@@ -159,6 +178,8 @@ class NodeReport:
         told = {each.name: getattr(self, each.name) for each in fields(self)}
         for name in ("reads", "writes", "saturation"):
             told[name] = [asdict(each) for each in told[name]]
+        if self.sqnr_db is not None and not isfinite(self.sqnr_db):
+            told["sqnr_db"] = str(self.sqnr_db)  # JSON has no infinity
         told["plan"] = None if self.plan is None else json.loads(self.plan.to_json())
         return told
 
@@ -169,6 +190,7 @@ class NodeReport:
             ("runs", self.runs),
             ("how", self.how),
             *([("why not INT8", self.why)] if self.why else []),
+            *([("measured", self.measured)] if self.measured else []),
             *(("reads", str(each)) for each in self.reads),
             *(("writes", str(each)) for each in self.writes),
             *([("problem", self.problem)] if self.problem else []),
@@ -198,10 +220,11 @@ def _operators(node: FusedNode) -> tuple[str, ...]:
     return own or (node.parts[-1].kind,)
 
 
-def of_nodes(graph: Graph) -> Iterator[NodeReport]:
+def of_nodes(graph: Graph, measures: Mapping[str, NodeMeasure]) -> Iterator[NodeReport]:
     """Yield what there is to tell of each node, once the library was asked what it refused.
 
-    It is asked in another process, of all layers at once.
+    It is asked in another process, of all layers at once. What was measured has the names of first
+    outputs.
     """
     layers = {node.output: _planned(node, graph) for node in fused_nodes(graph)}
     questions = {
@@ -211,7 +234,9 @@ def of_nodes(graph: Graph) -> Iterator[NodeReport]:
     }
     by_output = dict(zip(questions, creations(list(questions.values())), strict=True))
     for node in fused_nodes(graph):
-        yield NodeReport.of(node, graph, layers[node.output], by_output.get(node.output))
+        told = NodeReport.of(node, graph, layers[node.output], by_output.get(node.output))
+        measure = measures.get(node.output)
+        yield told if measure is None else replace(told, us=measure.us, sqnr_db=measure.sqnr_db)
 
 
 def _planned(node: FusedNode, graph: Graph) -> Planned | None:

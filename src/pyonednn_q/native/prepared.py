@@ -20,6 +20,7 @@ from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem
 from pyonednn_q.primitive.post_ops import SumPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.report.told import Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +45,7 @@ def new_core(
     return runtime.core.Prepared(selection.candidate, [*inputs, "dst"], dict(bound), specs)
 
 
-class Prepared(HotCallable, hot=True):
+class Prepared(HotCallable, Told, hot=True):
     """One problem with its attributes, constants bound, on one chosen implementation.
 
     Made by `prepare`. Calling it is safe from many threads at once: each call has a scratchpad of
@@ -344,11 +345,8 @@ class Prepared(HotCallable, hot=True):
 
     def describe(self) -> str:
         """Return what runs, in a few lines: problem, implementation, attributes, layouts, notes."""
-        lines = [
-            self.problem.text(),
-            f"  implementation  {self.impl} ({self.kind})",
-            f"  attributes      {self.attr.text() or 'none'}",
-        ]
+        lines = [self.problem.text(), f"  implementation  {self.impl} ({self.kind})"]
+        lines.append(f"  attributes      {self.attr.text() or 'none'}")
         lines += [f"  {name:<15} {text}" for name, text in self.layouts.items()]
         lines.append(f"  scratchpad      {self.scratchpad_bytes} bytes a call")
         lines += [f"  note            {note}" for note in self.notes]

@@ -15,6 +15,7 @@ from pyonednn_q.native.program import Pass, program
 from pyonednn_q.network.arena import arranged
 from pyonednn_q.network.carrier import as_carrier, restored
 from pyonednn_q.network.lowering import natural
+from pyonednn_q.report.told import Told
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Value
@@ -26,7 +27,7 @@ Array = np.ndarray[Any, Any]
 _NONE: Mapping[str, Value] = MappingProxyType({})
 
 
-class Compiled:
+class Compiled(Told):
     """A network compiled for inputs of one shape; many threads may call it and share its weights.
 
     Attributes

@@ -41,6 +41,7 @@ from pyonednn_q.quantize.group_search import smallest_group
 from pyonednn_q.quantize.layer_sensitivity import LayerSensitivity
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
+from pyonednn_q.report.told import Told
 
 if TYPE_CHECKING:
     from pyonednn_q.network import Network
@@ -53,7 +54,7 @@ PASSES = (with_biases_corrected, with_quantizers, with_dynamic_recurrences)
 Array = np.ndarray[Any, Any]
 
 
-class Calibration:
+class Calibration(Told):
     """A float model, the ranges of its tensors, and which of its layers are INT8.
 
     Parameters

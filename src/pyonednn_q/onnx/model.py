@@ -28,6 +28,7 @@ from pyonednn_q.onnx.passes import passed
 from pyonednn_q.onnx.saturating_layers import warn_of_products
 from pyonednn_q.ops.arrays import as_array, by_name
 from pyonednn_q.ops.shapes import Shapes
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ Call: TypeAlias = "tuple[FusedNode, Run]"
 Parts: TypeAlias = "tuple[Compiled | None, tuple[Call, ...]]"
 
 
-class Model:
+class Model(Told):
     """A graph that is ready to run.
 
     Parameters
@@ -102,6 +103,9 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.graph,)
+
+    def __repr__(self) -> str:
+        return f"<Model {repr(self.graph)[1:-1]}>"
 
     def __call__(self, *inputs: Any) -> Array | Values:  # noqa: ANN401 - see as_array
         """Run it, as operators are called.

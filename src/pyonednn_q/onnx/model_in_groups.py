@@ -13,6 +13,7 @@ from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.report.table import Column, Table
+from pyonednn_q.report.told import Told
 
 __all__ = ["LayerInGroups", "ModelInGroups"]
 
@@ -53,7 +54,7 @@ class LayerInGroups(NamedTuple):
         return columns * (inner * self.bits + inner // self.groups * _SCALE_BITS) // 8
 
 
-class ModelInGroups:
+class ModelInGroups(Told):
     """A model with weights in groups.
 
     Parameters

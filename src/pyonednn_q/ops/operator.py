@@ -23,6 +23,7 @@ from pyonednn_q.ops.requantized import Requantized
 from pyonednn_q.ops.settings import Settings
 from pyonednn_q.ops.source import codes_for
 from pyonednn_q.qparams import QParams
+from pyonednn_q.report.told import Told
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -37,7 +38,7 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 
-class Operator(HotCallable, OnPrimitives, hot=True):
+class Operator(HotCallable, OnPrimitives, Told, hot=True):
     """Base of `Conv`, `Deconv`, `InnerProduct` and `MatMul`. Safe from many threads at once.
 
     Attributes

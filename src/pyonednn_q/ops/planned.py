@@ -25,6 +25,7 @@ from pyonednn_q.ops.staged import Quantizer, Rest
 from pyonednn_q.primitive.post_ops import SumPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.windowed import arranged
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def prepare_plan(
     return Planned(plan, primitive, form, fixed, rest, items("decided", decided, str))
 
 
-class Planned(HotCallable, hot=True):
+class Planned(HotCallable, Told, hot=True):
     """A plan ready to run. Made by `prepare_plan`; safe from many threads at once.
 
     Attributes

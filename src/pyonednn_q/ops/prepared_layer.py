@@ -11,6 +11,7 @@ from pyonednn_q.compose.layer import Layer
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.staged import Quantizer
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.report.told import Told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +62,7 @@ def prepare_layer(
     return PreparedLayer(layer, planned)
 
 
-class PreparedLayer:
+class PreparedLayer(Told):
     """A layer ready to run. Made by `prepare_layer`; safe from many threads at once.
 
     Attributes

@@ -243,7 +243,10 @@ class Weights:
         if not is_int8:
             raise ArgumentError("src_q", "None", "QParams: wei_q says that sums are of integers")
         if dtype != wei_q.dtype:
-            raise DTypeError("wei", dtype, f"{wei_q.dtype}, as wei_q says")
+            told = f"{wei_q.dtype}, as wei_q says"
+            is_real = dtype in {"f32", "f64", "bf16", "f16"}
+            told += f": wei_q.quantize(wei), or {_FROM_FLOAT}" if is_real else ""
+            raise DTypeError("wei", dtype, told)
         if dtype not in {"u8", "s8"}:
             raise DTypeError("wei", dtype, "u8 or s8, and wei_q of that type")
         as_s8 = _as_s8(wei, wei_q, axis)
@@ -252,6 +255,9 @@ class Weights:
         ends = limits()
         common = _with_common_point(as_s8, axis, ends) if takes_zero_point else None
         return common or _in_parts(as_s8, axis, groups, ends)
+
+
+_FROM_FLOAT = "from_float, which quantizes weights itself"
 
 
 def _wanted(wei_q: QParams | None, *, is_int8: bool) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from pyonednn_q.argument import check_fields, numbers, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.qparams import along
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class DifferenceReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class DifferenceReport(Told):
     """Where and by how much `a` differs from `b`.
 
     Attributes

@@ -306,7 +306,20 @@ def _check_channels(src: Dims, wei: Dims) -> None:
     ic = wei[-(len(src) - 1)]
     if src[1] != groups * ic:
         wanted = f"{groups} groups of {ic} channels" if groups > 1 else f"{ic} channels"
-        raise ShapeError(argument="src", got=str(src), wanted=f"{wanted}, as in wei {wei}")
+        told = f"{wanted}, as in wei {wei}{_other_order(src, wei, groups * ic)}"
+        raise ShapeError(argument="src", got=str(src), wanted=told)
+
+
+def _other_order(src: Dims, wei: Dims, channels: int) -> str:
+    """Say what would do where dims are those of an array whose channels are last."""
+    last = len(src) - 1
+    if src[last] == channels:
+        axes = (0, last, *range(1, last))
+        return f"; an array of channels last goes as src.transpose{axes}, which copies nothing"
+    if len(wei) == len(src) and wei[-2] == src[1]:
+        axes = (last, last - 1, *range(last - 1))
+        return f"; weights that end in (in, out) go as wei.transpose{axes}"
+    return ""
 
 
 def with_groups(src: Dims, wei: Dims, groups: int) -> Dims:

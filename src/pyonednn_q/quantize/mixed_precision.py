@@ -24,6 +24,7 @@ import numpy as np
 
 from pyonednn_q.argument import integers, items, named, numbers, one_of, real, whole
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ _MOST_SEQUENCES = 2_000_000
 _WIDTHS = ("strict", "liberal")
 
 
-@dataclass(frozen=True, slots=True)
-class BitAssignment:
+@dataclass(frozen=True, slots=True, repr=False)
+class BitAssignment(Told):
     """A width for each layer.
 
     Attributes

@@ -23,6 +23,7 @@ _NARROW = 26.0  # what a way takes that passes a row
 _LONGEST = 24  # rows that a way passes one by one
 _SWEEPS = 4
 _LETTERS = 26
+_LINE = 14.0  # what one more line of text adds to all boxes
 _STYLE = """<style>.graph rect{fill:none;stroke:currentColor}.graph text{fill:currentColor;
 font:11px sans-serif;text-anchor:middle}.graph .way{fill:none;stroke:currentColor;opacity:.5}
 .graph .end rect{stroke-dasharray:3}</style>"""
@@ -42,6 +43,12 @@ class Box:
         Text that is shown under the pointer.
     reads : tuple of int
         Indices of the boxes that it reads, all before it.
+    makes : str
+        What stands on the ways that leave it: data type and dims.
+    measured : str
+        A third line in it: what was measured.
+    share : float
+        Part of the whole that it takes, 0 to 1, drawn as a bar at its foot.
     """
 
     title: str
@@ -49,6 +56,9 @@ class Box:
     look: str
     tip: str
     reads: tuple[int, ...]
+    makes: str = ""
+    measured: str = ""
+    share: float = 0.0
 
 
 def drawing(boxes: Sequence[Box]) -> str:
@@ -61,17 +71,21 @@ def drawing(boxes: Sequence[Box]) -> str:
     """
     rows = _Rows(boxes)
     xs = rows.places()
+    tall = _HEIGHT + (_LINE if any(box.measured for box in boxes) else 0.0)
+    down = _DOWN + tall - _HEIGHT
     left = min(xs, default=0.0) - _WIDTH / 2
     ways = rows.long_ways
     right = max(xs, default=0.0) + _WIDTH / 2 + 14.0 * len(ways)
-    width, height = right - left + 24, rows.count * _DOWN + 24
-    at = [(xs[i] - left + 12, rows.row[i] * _DOWN + 12) for i in range(len(rows.row))]
-    parts = [_way([at[i] for i in path]) for path in rows.paths]
+    width, height = right - left + 24, rows.count * down + 24
+    at = [(xs[i] - left + 12, rows.row[i] * down + 12) for i in range(len(rows.row))]
+    parts = [_way([at[i] for i in path], tall) for path in rows.paths]
     edge = right - left + 12
     parts += [
-        _beside(at[src], at[dst], edge - 14.0 * index) for index, (src, dst) in enumerate(ways)
+        _beside(at[src], at[dst], edge - 14.0 * index, tall)
+        for index, (src, dst) in enumerate(ways)
     ]
-    parts += [_box(index, box, *at[index]) for index, box in enumerate(boxes)]
+    parts += [_box(index, box, *at[index], tall) for index, box in enumerate(boxes)]
+    parts += [_made(box, *at[index], tall) for index, box in enumerate(boxes) if box.makes]
     return (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
         f'role="group" aria-label="graph">{"".join(parts)}</svg>'
@@ -157,37 +171,53 @@ def _near_their_readers(boxes: Sequence[Box], row: list[int]) -> None:
             row[index] = first[index] - 1
 
 
-def _way(points: list[tuple[float, float]]) -> str:
+def _way(points: list[tuple[float, float]], tall: float) -> str:
     (x, top), last = points[0], len(points) - 1
-    y = top + _HEIGHT
+    y = top + tall
     words = [f"M{x:.1f} {y:.1f}"]
     for index, (to, row) in enumerate(points[1:], 1):
-        end = row if index == last else row + _HEIGHT / 2
+        end = row if index == last else row + tall / 2
         bend = (end - y) / 2
         words.append(f"C{x:.1f} {y + bend:.1f} {to:.1f} {end - bend:.1f} {to:.1f} {end:.1f}")
         x, y = to, end
     return f'<path class="way" d="{"".join(words)}"/>'
 
 
-def _beside(src: tuple[float, float], dst: tuple[float, float], x: float) -> str:
+def _beside(src: tuple[float, float], dst: tuple[float, float], x: float, tall: float) -> str:
     (x0, y0), (x1, y1) = src, dst
-    begin, end = y0 + _HEIGHT, y1
+    begin, end = y0 + tall, y1
     curve = f"C{x:.1f} {begin + 20:.1f} {x:.1f} {begin:.1f} {x:.1f} {begin + 40:.1f}"
     back = f"C{x:.1f} {end:.1f} {x:.1f} {end - 20:.1f} {x1:.1f} {end:.1f}"
     return f'<path class="way" d="M{x0:.1f} {begin:.1f}{curve}L{x:.1f} {end - 40:.1f}{back}"/>'
 
 
-def _box(index: int, box: Box, x: float, y: float) -> str:
+def _box(index: int, box: Box, x: float, y: float, tall: float) -> str:
+    left = x - _WIDTH / 2
+    lines = [("title", box.title), ("name", box.line), ("name measured", box.measured)]
+    texts = "".join(
+        f'<text class="{kind}" x="{x:.1f}" y="{y + (16, 31, 45)[at]:.1f}">'
+        f"{escape(shortened(line, _LETTERS))}</text>"
+        for at, (kind, line) in enumerate(lines)
+        if line
+    )
+    bar = (
+        f'<rect class="share" x="{left:.1f}" y="{y + tall - 4:.1f}" '
+        f'width="{_WIDTH * box.share:.1f}" height="4" rx="2"/>'
+        if box.share
+        else ""
+    )
     return (
         f'<g class="box {box.look}" data-at="{index}" tabindex="0" role="button" '
         f'aria-label="{escape(shortened(box.tip, 200))}">'
         f"<title>{escape(box.tip)}</title>"
-        f'<rect x="{x - _WIDTH / 2:.1f}" y="{y:.1f}" width="{_WIDTH:.0f}" '
-        f'height="{_HEIGHT:.0f}" rx="5"/>'
-        f'<text x="{x:.1f}" y="{y + 16:.1f}">{escape(shortened(box.title, _LETTERS))}</text>'
-        f'<text class="name" x="{x:.1f}" y="{y + 31:.1f}">'
-        f"{escape(shortened(box.line, _LETTERS))}</text></g>"
+        f'<rect x="{left:.1f}" y="{y:.1f}" width="{_WIDTH:.0f}" height="{tall:.0f}" rx="5"/>'
+        f"{bar}{texts}</g>"
     )
+
+
+def _made(box: Box, x: float, y: float, tall: float) -> str:
+    text = escape(shortened(box.makes, _LETTERS))
+    return f'<text class="made" x="{x + 6:.1f}" y="{y + tall + 13:.1f}">{text}</text>'
 
 
 def figure(boxes: Sequence[Box], note: str = "") -> str:

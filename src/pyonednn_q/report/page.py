@@ -30,11 +30,13 @@ _PAGE = """\
 </html>
 """
 _STYLE = """
-:root { color-scheme: light dark; --line: rgba(128,128,128,.35); --c0: #4477aa; --c1: #d9596a;
+:root { color-scheme: light dark; --line: rgba(128,128,128,.4); --c0: #4477aa; --c1: #d9596a;
   --c2: #228833; --c3: #b59d2c; --c4: #3aa6c8; --c5: #aa3377; --c6: #888; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 92rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: .2rem; }
-h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 1.2rem auto; padding: 0 1rem; }
+body { max-width: 92rem; }
+h1 { font-size: 1.45rem; line-height: 1.25; margin: 0 0 .3rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 1.8rem 0 .5rem; overflow-wrap: anywhere; }
+p { margin: .15rem 0; overflow-wrap: anywhere; }
 .where, .legend { opacity: .8; }
 .legend { font-size: .88rem; }
 .legend p { margin: .3rem 0; }
@@ -42,9 +44,10 @@ h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .84rem; }
 th, td { border-bottom: 1px solid var(--line); padding: .22rem .5rem; text-align: left; }
-td { white-space: nowrap; }
-td:last-child { min-width: 13rem; overflow-wrap: anywhere; white-space: normal; }
-.right { font-variant-numeric: tabular-nums; text-align: right; }
+.wide td { white-space: nowrap; }
+.wide td:last-child:not(.right) { min-width: 15rem; overflow-wrap: anywhere; white-space: normal; }
+.right { font-variant-numeric: tabular-nums; }
+th.right, td.right { text-align: right; }
 tbody tr:hover { background: rgba(128,128,128,.12); }
 th button { all: unset; cursor: pointer; font-weight: 600; white-space: nowrap; }
 th button:focus-visible { outline: 2px solid var(--c0); }
@@ -59,6 +62,7 @@ svg .interval { stroke: currentColor; stroke-width: 1.3; }
 svg .faint { stroke-dasharray: 4 3; stroke-width: 1.2; }
 svg .hollow { fill: none; stroke-dasharray: 4 3; stroke-width: 1.5; }
 pre { font-size: .8rem; overflow-x: auto; }
+@media (max-width: 44rem) { .wide svg { min-width: 40rem; } }
 """
 _SCRIPT = """
 for (const table of document.querySelectorAll("table")) {
@@ -87,8 +91,8 @@ for (const table of document.querySelectorAll("table")) {
 """
 
 
-def html_page(title: str, body: str, *, style: str, script: str = "") -> str:
-    """Return a page of HTML that needs nothing else.
+def html_page(title: str, body: str, *, style: str = "", script: str = "") -> str:
+    """Return a page of HTML that needs nothing else: the frame of all pages.
 
     Parameters
     ----------
@@ -97,11 +101,11 @@ def html_page(title: str, body: str, *, style: str, script: str = "") -> str:
     body : str
         HTML below the heading.
     style, script : str
-        CSS, and JavaScript that runs when the page has been read.
+        CSS beside that of all pages, and JavaScript that runs when the page has been read.
     """
     if script:
         body = f"{body}\n<script>{script}</script>"
-    return _PAGE.format(title=escape(title), style=style, body=body)
+    return _PAGE.format(title=escape(title), style=_STYLE + style, body=body)
 
 
 def document(
@@ -121,7 +125,7 @@ def document(
     written = [f'<p class="where">{escape(where)}</p>']
     written += [f'<p class="doubt">{escape(doubt)}</p>' for doubt in doubts]
     written += [f"<h2>{escape(heading)}</h2>\n{part}" for heading, part in parts]
-    return html_page(title, "\n".join(written), style=_STYLE, script=_SCRIPT)
+    return html_page(title, "\n".join(written), script=_SCRIPT)
 
 
 def wide(table: Table) -> str:

@@ -6,9 +6,12 @@ reads on light and dark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
+
+from pyonednn_q.shown import shortened
 
 __all__ = ["TraceEvent", "plan_fragment"]
 
@@ -18,6 +21,7 @@ _STYLE = """\
 .onednn-plan code, .onednn-plan pre { background: none; color: inherit; font-size: .92em; }
 .onednn-plan code, .onednn-plan pre { overflow-wrap: anywhere; white-space: pre-wrap; }
 .onednn-plan table { border-collapse: collapse; margin: .6em 0; font-size: .92em; }
+.onednn-plan table { display: block; overflow-x: auto; }
 .onednn-plan th, .onednn-plan td { border-bottom: 1px solid rgba(128, 128, 128, .35); }
 .onednn-plan th, .onednn-plan td { padding: .2em .9em .2em 0; text-align: left; }
 .onednn-plan tr { background: none !important; }
@@ -30,7 +34,23 @@ _STYLE = """\
 .onednn-plan .event { border-left: 3px solid; margin: .5em 0; padding-left: .7em; }
 .onednn-plan .fired { border-color: rgb(30, 150, 90); }
 .onednn-plan .refused { border-color: rgb(200, 120, 20); }
+.onednn-plan .drawn { margin: .6em 0; overflow-x: auto; }
+.onednn-plan .drawn svg { display: block; max-width: none; }
+.onednn-plan .drawn text { fill: currentColor; font: 12px ui-monospace, monospace; }
+.onednn-plan .drawn .head { font: 12px system-ui, sans-serif; opacity: .8; }
+.onednn-plan .drawn rect { fill: rgba(128, 128, 128, .14); stroke: rgba(128, 128, 128, .7); }
+.onednn-plan .drawn .free { fill: rgba(30, 150, 90, .2); stroke: rgb(30, 150, 90); }
+.onednn-plan .drawn .paid { fill: rgba(200, 150, 20, .2); stroke: rgb(190, 140, 20); }
+.onednn-plan .drawn .lost { fill: rgba(210, 80, 40, .22); stroke: rgb(210, 80, 40); }
+.onednn-plan .drawn path { fill: none; stroke: rgba(128, 128, 128, .8); }
 """
+
+
+# From left to right through a primitive; what has no place here is a post-op.
+_ORDER = {"weights": 0, "wei_scale": 0, "bias": 1, "dst_scale": 3, "dst_zero_point": 4, "store": 5}
+_ORDER |= {"left over": 6, "nothing": 7}
+_LONG = re.compile(r"\d+\.\d{5,}(?:e[+-]\d+)?")  # numbers of more digits than tell something
+_WIDE, _RIGHT, _HIGH, _LETTERS = 206, 276, 26, 26
 
 
 class TraceEvent(NamedTuple):
@@ -54,6 +74,7 @@ def plan_fragment(
     verdict: str,
     *,
     promise: str,
+    became: Sequence[tuple[str, str, Sequence[str]]],
     events: Sequence[TraceEvent],
     benchdnn: str,
 ) -> str:
@@ -62,12 +83,50 @@ def plan_fragment(
         f"<style>\n{_STYLE}</style>",
         f"<div><strong>{escape(title)}</strong></div>",
         f'<div class="chain">chain: <code>{escape(chain)}</code></div>',
+        _before_and_after(became),
         _table(heads, rows),
         f'<div title="{escape(promise)}">{escape(verdict)}</div>',
         _trace(events),
         _benchdnn(benchdnn) if benchdnn else "",
     ]
     return '<div class="onednn-plan">\n' + "\n".join(filter(None, parts)) + "\n</div>"
+
+
+def _before_and_after(became: Sequence[tuple[str, str, Sequence[str]]]) -> str:
+    """Return the steps of a chain on the left, and what carries them on the right."""
+    if not became:
+        return ""
+    ends = list(dict.fromkeys(end for _, _, carried in became for end in carried))
+    ends.sort(key=lambda end: _ORDER.get(end.partition(":")[0], 2))
+    heads = [(0, "the chain"), (_RIGHT, "the primitive")]
+    parts = [f'<text class="head" x="{x + 8}" y="14">{head}</text>' for x, head in heads]
+    for at, (word, steps, carried) in enumerate(became):
+        parts.append(_end(0, at, word, "", word if word == steps else f"{word}: {steps}"))
+        for to in map(ends.index, carried):
+            (x0, y0), (x1, y1) = (_WIDE, _y(at) + _HIGH / 2), (_RIGHT, _y(to) + _HIGH / 2)
+            bend = (x1 - x0) / 2
+            parts.append(f'<path d="M{x0} {y0}C{x0 + bend} {y0} {x1 - bend} {y1} {x1} {y1}"/>')
+    for at, end in enumerate(ends):
+        place = _ORDER.get(end.partition(":")[0], 2)
+        look = {2: "paid", 6: "lost", 7: ""}.get(place, "free")
+        parts.append(_end(_RIGHT, at, f"post-op {end}" if place == 2 else end, look, end))
+    height = _y(max(len(became), len(ends)))
+    size = f'viewBox="0 0 {_RIGHT + _WIDE} {height}" width="{_RIGHT + _WIDE}" height="{height}"'
+    return f'<div class="drawn"><svg {size} role="img">{"".join(parts)}</svg></div>'
+
+
+def _y(at: int) -> int:
+    return 24 + at * (_HIGH + 8)
+
+
+def _end(x: int, at: int, text: str, look: str, tip: str) -> str:
+    kind = f' class="{look}"' if look else ""
+    text = _LONG.sub(lambda number: f"{float(number[0]):.4g}", text)
+    return (
+        f"<g><title>{escape(tip)}</title>"
+        f'<rect{kind} x="{x + 1}" y="{_y(at)}" width="{_WIDE - 2}" height="{_HIGH}" rx="4"/>'
+        f'<text x="{x + 8}" y="{_y(at) + 17}">{escape(shortened(text, _LETTERS))}</text></g>'
+    )
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

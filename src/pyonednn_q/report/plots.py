@@ -198,8 +198,8 @@ def _svg(height: float, content: str, name: str) -> str:
         'stroke-width="3"/></pattern></defs>'
     )
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {height:.0f}" width="{_WIDTH}" role="img" '
-        f'aria-label="{name}">{hatch}{content}</svg>'
+        f'<div class="wide"><svg viewBox="0 0 {_WIDTH} {height:.0f}" width="{_WIDTH}" role="img" '
+        f'aria-label="{name}">{hatch}{content}</svg></div>'
     )
 
 

@@ -49,7 +49,7 @@ class Progress:
             return
         filled = _BAR_WIDTH * self._done // self._steps
         bar = "#" * filled + "." * (_BAR_WIDTH - filled)
-        draw(f"[{bar}] {self._phase}{self._left()}")
+        draw(f"[{bar}] {self._done}/{self._steps} {self._phase}{self._left()}")
 
     def _left(self) -> str:
         """Say how long the rest will take, once there is something to go by."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +11,7 @@ import pytest
 
 from pyonednn_q.bench.run_page import html
 from support.bench_runs import row, run, samples
+from support.browser import FITS, asked, needs_browser
 
 ROWS = (
     row("first", "f32", 40.0),
@@ -97,15 +95,7 @@ def test_empty_and_refused_runs_are_pages_too() -> None:
         assert not Balance(html(made)).open
 
 
-BROWSER = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
 ASK = """
-<script>
 const heads = [...document.querySelectorAll("table")].at(-1).tHead.rows[0].cells;
 const rows = () => [...document.querySelectorAll("table")].at(-1).tBodies[0].rows;
 const column = name => [...heads].findIndex(head => head.innerText === name);
@@ -119,35 +109,14 @@ for (const name of ["us", "line", "over f32"]) {
 }
 said.sorted = [...heads].filter(head => head.hasAttribute("aria-sort")).length;
 said.tables = document.querySelectorAll("table").length;
-said.wide = document.documentElement.scrollWidth <= innerWidth;
-const answer = document.createElement("pre");
-answer.id = "answer"; answer.textContent = JSON.stringify(said);
-document.body.append(answer);
-</script>
-</body>"""
+return said;
+"""
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no chromium is installed")
+@needs_browser
 def test_tables_sort_in_a_browser(tmp_path: Path) -> None:
     """Numbers by value, words by letter, each both ways; what is no number comes last."""
-    file = tmp_path / "page.html"
-    file.write_text(PAGE.replace("</body>", ASK), encoding="utf-8")
-    done = subprocess.run(
-        [
-            str(BROWSER),
-            *FLAGS,
-            f"--user-data-dir={tmp_path / 'profile'}",
-            "--dump-dom",
-            file.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    match = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert match is not None, done.stdout[-2000:]
-    said = json.loads(match[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    said = asked(PAGE, ASK, tmp_path)
     times = ["9.0", "10.0", "20.0", "20.0", "40.0", "100.0", "1000!", "-"]
     assert said["us"] == [
         ["ascending", times],
@@ -160,4 +129,14 @@ def test_tables_sort_in_a_browser(tmp_path: Path) -> None:
     assert falling[0].startswith("4.00x")
     assert {"disturbed", "not significant", ""} <= set(rising[1:])
     assert (said["sorted"], said["tables"]) == (1, 2)
-    assert said["wide"]
+
+
+@needs_browser
+@pytest.mark.parametrize("is_dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1900])
+def test_pages_fit_and_can_be_read(width: int, tmp_path: Path, *, is_dark: bool) -> None:
+    """No page is wider than its window, and text stands out as WCAG's level AA asks: 4.5 to 1."""
+    said = asked(PAGE, FITS, tmp_path, width=width, is_dark=is_dark)
+    assert said["scrolls"] == 0
+    assert said["count"] > 40
+    assert min(said["contrasts"])[0] >= 4.5, min(said["contrasts"])

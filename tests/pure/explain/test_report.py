@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pyonednn_q.compose.plan import Plan
 from pyonednn_q.explain import presets, read
 from pyonednn_q.explain.plan_report import Report
 from pyonednn_q.primitive.isa import Facts, InstructionSet
+from support.browser import FITS, asked, needs_browser
 
 VOID = {"meta", "br", "!doctype"}
 
@@ -143,3 +145,14 @@ def test_dilation_and_ranks_for_benchdnn() -> None:
     assert line(**three) == "mb2ic3id4ih5iw6oc7od4oh4ow4kd1kh2kw3sd1sh1sw1pd0ph0pw0"
     one = {"src": {"dims": [2, 3, 9]}, "wei": {"dims": [4, 3, 2]}}
     assert line(**one, dilation=3, padding=[[1, 0]]) == "mb2ic3iw9oc4ow7kw2sw1pw1dw2"
+
+
+@needs_browser
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_the_page_fits_and_can_be_read(tmp_path: Path, *, is_dark: bool) -> None:
+    """On a telephone's 400 pixels, too, the chain before and after among it."""
+    said = asked(report("quantized_residual").html(), FITS, tmp_path, width=400, is_dark=is_dark)
+    assert said["scrolls"] == 0
+    texts = [text for _, text in said["contrasts"]]
+    assert {"FakeQuantize", "relu", "wei_scale", "bias", "dst_scale", "store"} <= set(texts)
+    assert min(said["contrasts"])[0] >= 4.5, min(said["contrasts"])

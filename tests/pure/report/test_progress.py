@@ -20,8 +20,8 @@ def test_the_bar_fills_on_a_terminal(
     progress.clear()
     half, full = "#" * 15 + "." * 15, "#" * 30
     _, err = capsys.readouterr()
-    assert f"[{half}] work" in err
-    assert f"[{full}] work" in err
+    assert f"[{half}] 1/2 work" in err
+    assert f"[{full}] 2/2 work" in err
     assert err.endswith("\r\x1b[K")
 
 
