@@ -26,7 +26,7 @@ from pyonednn_q.onnx.shape_inference import known_lengths
 __all__ = ["with_parts_written_out"]
 
 _UNDERSTOOD = {"is_causal", "kv_num_heads", "q_num_heads", "scale", "softmax_precision"}
-# Of these a value that asks for nothing.
+# Values of these attributes that change nothing.
 _PLAIN = {"softcap": 0, "qk_matmul_output_mode": 0, "left_window_size": -1, "right_window_size": -1}
 _SINGLE = 1  # TensorProto's number of float32
 _LAST = np.iinfo(np.int64).max
