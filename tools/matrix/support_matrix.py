@@ -310,13 +310,13 @@ differ; ? where it does not say. **Bold**: not as in the study."""
 GUARDS_HEAD = """\
 # What oneDNN is known to compute wrong
 
-Written by `tools/matrix/support_matrix.py guards` from `pyonednn_q.faults.guards`; do not edit. An
-implementation that a row matches is stepped over; when nothing trusted is left, `prepare` raises
-`KnownWrongError` with the row's name and its remedy. Measured were 3.7.2 and 3.13.2: versions
-between the two count as having the faults of both unless the fix is known, later ones as having
-those of 3.13. A row whose source says *read* was not run: no processor or version at hand has it.
-One that says *seen* shows in few calls of many, so no test shows it.
-[The hunt](hunt.md) looks for more."""
+Written by `tools/matrix/support_matrix.py guards` from `pyonednn_q.faults.guards`; do not edit. If a row
+matches an implementation, the next implementation is tried; if none is left, `prepare` raises
+`KnownWrongError` with the row's name and its remedy. Versions 3.7.2 and 3.13.2 were measured.
+Versions between the two are treated as having the faults of both, unless a fix is known; later
+versions as having the faults of 3.13. *read* in a source means that the fault was not reproduced,
+because no processor or version at hand has it. *seen* means that it occurs in few of many calls,
+so no test shows it. [The hunt](hunt.md) searches for more faults."""
 
 READ = """\
 Release notes and threads that were looked up, and tried here where that was possible. Of each of

@@ -60,9 +60,9 @@ HEAD = """\
 # The rules of the composer
 
 Written by `tools/pages/composer_pages.py` from the rules themselves; do not edit. A rule looks at
-neighbouring steps and either replaces them, or refuses with a reason, or is not concerned. They are
-tried in this order until none fires; `plan.explain()` and `pyonednn-q explain LAYER --trace` tell
-what happened. How to read a plan is in [composer.md](../composer.md).
+neighbouring steps and either replaces them, or refuses with a reason, or does not apply. Rules are
+tried in this order until none fires; `plan.explain()` and `pyonednn-q explain LAYER --trace` show
+which ones fired. How to read a plan is in [composer.md](../composer.md).
 
 | label | promise | policies |
 |---|---|---|

@@ -23,20 +23,21 @@ HEAD = """\
 
 Written by `tools/pages/dialects.py`, down to the [studies](#where-the-notes-are-wrong).
 
-An INT8 layer ends with the same question everywhere: which integer does this 32-bit sum become?
-Runtimes answer it differently, by one level, seldom two, in up to a quarter of all outputs. Here
-each answer has a name. In `pyonednn_q.requantize`, `requantizer(name, ...)` makes its
-constants from scales and `requantize` states it in NumPy; `pyonednn_q.native.passes` runs it in
-C++ on the s32 result of a bare primitive. oneDNN itself can be given the arithmetic of `onednn*`,
-and with a round post-op that of `onnxruntime`; the fixed-point ones are out of reach of its
-attributes.
+At its end, an INT8 layer converts each 32-bit sum to a code. Runtimes do this differently: in up to
+a quarter of all outputs, codes differ by one level, seldom by two. Here the arithmetic of each
+runtime has a name, and is called a dialect. In `pyonednn_q.requantize`, `requantizer(name, ...)`
+makes the constants of a dialect from scales, and `requantize` computes it in NumPy;
+`pyonednn_q.native.passes` runs it in C++ on the s32 result of a primitive. oneDNN's attributes can
+express the dialects `onednn*`, and with a round post-op `onnxruntime`, but not the fixed-point
+ones.
 
-A call ends in one with `requantize=`, as in `Conv(wei, bias, src_q=..., wei_q=..., dst_q=...,
-requantize="tflite_2step")`: oneDNN gives bare products, zero points and bias are added to them as
-integers, so that sums are exact up to 2^31, and the dialect makes the codes: those that the runtime
-itself gives. `onnxruntime` is one primitive with a round wherever float32 holds all sums and oneDNN
-has a kernel for it, with the same codes. A bias of integers is in units of src_scale · wei_scale in
-every dialect. oneDNN's own take real numbers as well, and add either in float32, after the scales.
+`requantize=` selects a dialect in a call, as in
+`Conv(wei, bias, src_q=..., wei_q=..., dst_q=..., requantize="tflite_2step")`. oneDNN computes the
+products, zero points and bias are added as integers, so that sums are exact up to 2^31, and the
+dialect makes the same codes as the runtime. `onnxruntime` is one primitive with a round wherever
+float32 holds all sums and oneDNN has a kernel for it, with the same codes. A bias of integers is
+in units of src_scale · wei_scale in every dialect. oneDNN's own take real numbers as well, and
+add either in float32, after the scales.
 
 In all of them M = src_scale · wei_scale / dst_scale; "half away" and "half up" say where a half
 goes: away from zero, or upwards. "Off by" says how far a result may be from the real value

@@ -15,10 +15,10 @@ HEAD = """\
 
 Written by `tools/pages/quantized_operators.py`; do not edit.
 
-Between the convolutions of a quantized network lie sums, means, activations. Runtimes compute them
-on the codes themselves, each in its own way, and a code that differs there differs in all that
-follows. `pyonednn_q.emulate` has them as functions from codes to codes, with `QParams` in
-and out and the runtime's arithmetic by name:
+Between the convolutions of a quantized network are sums, means and activations. Each runtime
+computes them on codes in its own way, and one different code changes the results of all later
+layers. `pyonednn_q.emulate` has these operators as functions from codes to codes. They take
+`QParams` of sources and result, and the name of the runtime's arithmetic:
 
 ```python
 import numpy as np
@@ -36,10 +36,9 @@ tflite [6 6]
 onnxruntime [6 6]
 ```
 
-Dialect `onednn` runs oneDNN's primitives; the others run in NumPy. What oneDNN fuses into a
-primitive (a sum, ReLU, leaky ReLU, PReLU, a power, a sigmoid) is better given to the composer as
-part of a layer's chain; these functions are for what stands alone, and for the codes that another
-runtime gives.
+Dialect `onednn` runs oneDNN's primitives; the others run in NumPy. Steps that oneDNN
+fuses into a primitive (a sum, ReLU, leaky ReLU, PReLU, a power, a sigmoid) belong into the chain of
+a layer; use these functions for operators without a layer, and for the codes of another runtime.
 
 ## One call of each
 

@@ -177,7 +177,7 @@ class Run(Told):
         )
 
 
-# A report, a page and JSON of one run ask for the same intervals, each of thousands of medians.
+# A report, a page and JSON of one run need the same intervals, each of thousands of medians.
 _paired = functools.lru_cache(1024)(paired_ratio)
 _totalled = functools.lru_cache(64)(total_ratio)
 

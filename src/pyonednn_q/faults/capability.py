@@ -77,7 +77,7 @@ class NeverAsk:
     condition : callable
         Takes an `Ask`.
     effect, instead : str
-        What happens, and what to do.
+        Effect, and advice.
     """
 
     id: str

@@ -200,9 +200,9 @@ def nearest(
     Parameters
     ----------
     problem : Problem
-        What is not supported. Only convolutions and products have variants.
+        Unsupported problem. Only convolutions and products have variants.
     attr : Attr
-        Its scales, zero points and post-ops.
+        Scales, zero points and post-ops of the problem.
     runs : callable
         Returns the name of the implementation that would run, or None.
     """

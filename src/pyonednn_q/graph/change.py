@@ -22,7 +22,7 @@ class Change(NamedTuple):
         Operators that stood for them; none after where the results are constants now, or another
         tensor's.
     why : str
-        What the pass promises.
+        Promise of the pass.
     """
 
     by: str

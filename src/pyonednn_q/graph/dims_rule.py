@@ -58,9 +58,9 @@ class KnownSources:
     attributes : mapping
         The node's own.
     tensors : sequence of (KnownTensor or None)
-        What it reads, in order; None where it leaves out an input.
+        Sources in order; None for an omitted input.
     outputs : int
-        How many results it has.
+        Number of results.
     opset : int
         Version of its domain.
     """
@@ -174,9 +174,9 @@ class DimsRule:
         For each result, the last for all behind it: what says its type, the first that is there:
         a number: that input; "@name": that attribute; else NumPy's name.
     numbers : callable, optional
-        From `KnownSources` to the elements of the first result.
+        Function from `KnownSources` to the elements of the first result.
     reads : tuple of int, or slice, optional
-        Which inputs of the node are those that the rule speaks of.
+        Inputs of the node that are the sources of the rule.
     """
 
     lengths: Callable[[KnownSources], Sequence[Lengths | None]]

@@ -49,7 +49,7 @@ class Value:
     dims : tuple of int or None
         None where they are not known beforehand.
     qparams : QParams or None
-        What its codes mean, where that is known.
+        Meaning of its codes, if known.
     lengths : tuple of (int or str)
         Dims of which some are open: there a symbol, or an empty text. Empty where all are known, or
         not even their number is.
@@ -83,7 +83,7 @@ class GraphNode:
     Attributes
     ----------
     name : str
-        Its name, or that of its first output where it has none.
+        Name, or the name of its first output if it has none.
     operator : str
         ONNX's `op_type`.
     inputs, outputs : tuple of str
@@ -152,19 +152,19 @@ class Graph:
     Attributes
     ----------
     nodes : tuple of GraphNode
-        In any order: edges say which runs first.
+        Nodes in any order: edges say which runs first.
     constants : mapping of str to ndarray
         Initializers and values of Constant nodes; cannot be written. Arrays that can are copied.
     inputs, outputs : mapping of str to Value
-        In the model's order; initializers are no inputs.
+        Inputs and outputs in the model's order; initializers are not inputs.
     opsets : mapping of str to int
         Versions by domain.
     tensors : mapping of str to Value
         Type and dims of every tensor whose type could be inferred.
     options : mapping
-        What `onnx.fuse` is told of it, by name: see there.
+        Options of `onnx.fuse`, by name.
     changes : tuple of Change
-        What passes made of the nodes of the model before. Graphs are equal without it.
+        Changes by passes. They are not compared.
     """
 
     nodes: tuple[GraphNode, ...]

@@ -199,7 +199,7 @@ def frameworks_of(operator: Operator) -> dict[str, tuple[str, ...]]:
     Parameters
     ----------
     operator : Operator
-        Its kind, groups, kernel, and types decide.
+        Operator, whose kind, groups, kernel and types decide.
 
     Returns
     -------

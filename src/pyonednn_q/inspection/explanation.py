@@ -29,11 +29,11 @@ class Agreement:
     name : str
         Name of the arithmetic: a dialect of `requantize`, or one of `inspection.arithmetics`.
     words : str
-        Its formula and roundings, in words.
+        Formula and roundings, in words.
     equal : int
-        How many outputs are equal to theirs.
+        Number of outputs that are equal to theirs.
     supposing : str
-        What was supposed to be different from what the operator says; empty: nothing.
+        Assumption that differs from the operator; empty: none.
     frameworks : tuple of str
         Frameworks that use it for such an operator, as far as `requantize.method` knows.
     """
@@ -96,7 +96,7 @@ class Explanation(Told):
         Agreement of every arithmetic that is defined for the operator, the best first; then of
         suppositions, where no arithmetic gives all.
     ours : str
-        What computed our codes, in words.
+        Arithmetic of our codes, in words.
     remarks : tuple of str
         Sentences on where and how the rest differs.
     examples : tuple of DifferingOutput

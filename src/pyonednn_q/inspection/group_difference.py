@@ -99,9 +99,9 @@ def group_difference(operator: Operator, src: Array, theirs: object) -> GroupDif
     Parameters
     ----------
     operator : InnerProduct or MatMul
-        With weights in groups.
+        Operator with weights in groups.
     src : ndarray of float32
-        Its source.
+        Source of the call.
     theirs : array of float
         Somebody else's results, in the dims of dst.
 

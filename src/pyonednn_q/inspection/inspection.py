@@ -43,7 +43,7 @@ class Reorder:
     Attributes
     ----------
     tensor : str
-        Its name: src, wei, bias, dst, or that of another argument.
+        Name: src, wei, bias, dst, or another argument.
     origin, target : str
         Layout that it comes in, and layout that it is copied into.
     nbytes : int
@@ -77,9 +77,9 @@ class GuardMet:
     implementation : str
         The implementation that the row forbids here.
     effect : str
-        What that would compute wrong.
+        Fault of the kernel.
     remedy : str
-        What to do instead.
+        Remedy, in words.
     """
 
     guard: str
@@ -117,7 +117,7 @@ class Inspection(Told):
     attributes : str
         Scales, zero points and post-ops.
     exactness : str
-        What the plan's rewrites promise; empty for a primitive that was not composed.
+        Promise of the plan's rewrites; empty for a primitive without a plan.
     benchdnn : str
         The line that runs the same in oneDNN's own harness; empty where that has no words for it.
     verbose : str or None
@@ -132,9 +132,9 @@ class Inspection(Told):
     after : tuple of str
         Primitives that run after it, where it does not carry the whole chain.
     notes : tuple of str
-        What else a caller should know.
+        Further notes for the caller.
     tuning : str
-        Which ways were timed, and what came of it; empty without ``tune=True``.
+        Ways that were timed, and the result; empty without ``tune=True``.
     tried : tuple of (str, str)
         (way, reason) of those that were tried before it, and why each was not taken.
     """

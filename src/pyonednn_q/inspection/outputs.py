@@ -55,7 +55,7 @@ class Outputs:
     bias : (C,) ndarray or None
         int32: counts of the sums, worth src_scale · wei_scale each; float32: real values.
     chain : Chain
-        What follows  src_scale · wei_scale · acc + bias.
+        Steps after  src_scale · wei_scale · acc + bias.
     residual, operands
         Arrays that a call takes besides the source, for the steps of the chain that read them.
     least : int or None
@@ -187,7 +187,7 @@ class Outputs:
         Parameters
         ----------
         operator : Operator
-            With integer sums and an integer result.
+            Operator with integer sums and an integer result.
         codes : ndarray
             The source, in u8 or s8.
         src_q : (float, int)

@@ -57,11 +57,11 @@ def function_bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) 
     part : GraphNode
         The function.
     own : mapping of str to ndarray
-        What it reads, in float64.
+        Sources, in float64.
     off : list of ndarray or float
-        How far each of that may be off.
+        Largest error of each source.
     exact : ndarray of float64
-        Its values.
+        Exact values of the node.
 
     Returns
     -------

@@ -100,20 +100,20 @@ class LoadedModel(Model):
     Parameters
     ----------
     source : Graph
-        As it was read.
+        Graph as read.
     graph : Graph
-        What runs of it.
+        Graph that runs.
     path : Path
-        Its file, or a name for reports.
+        File of the model, or a name for reports.
     options : mapping of str to object
-        What `fuse` was told.
+        Options of `fuse`.
 
     Attributes
     ----------
     source : Graph
-        As given; what `save` writes.
+        Graph that `save` writes.
     options : mapping of str to object
-        As given; it is written as well.
+        Options of `fuse` that `save` writes.
     """
 
     def __init__(

@@ -35,9 +35,9 @@ class ModelFile(NamedTuple):
     Attributes
     ----------
     path : Path
-        Its file.
+        File of the model.
     graph : Graph
-        Its nodes.
+        Graph of the model.
     model : Model
         The same, fused and prepared.
     told : mapping of str to str
@@ -108,7 +108,7 @@ def read(
     Parameters
     ----------
     path : Path
-        Its file.
+        File of the model.
     arrays : mapping of str to ndarray, optional
         Inputs, whose dims are those of the model where it leaves them open.
     dims : mapping of str to int or tuple of int

@@ -40,11 +40,11 @@ class ModelReport(Told):
     Attributes
     ----------
     title : str
-        Its file's name.
+        Name of the file.
     summary : str
-        How many nodes and tensors it has, and its ends.
+        Numbers of nodes and tensors, inputs and outputs.
     graph : Graph
-        What runs.
+        Graph that runs.
     nodes : tuple of NodeReport
         Report of each node of that.
     """

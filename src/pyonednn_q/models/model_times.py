@@ -76,11 +76,11 @@ class ModelTimes(Told):
     nodes : tuple of NodeTime
         Every node of the INT8 model, in order.
     refused : tuple of (str, str)
-        What was not measured, and why.
+        Forms that were not measured, with reasons.
     callers : int
-        How many call at once, beside one after the other.
+        Number of simultaneous callers in the second measurement.
     memory : str
-        What the INT8 network takes beside its weights, in words.
+        Memory of the INT8 network without weights, in words.
     left : tuple of str
         Names of the nodes that are not part of a program, because values decide dims.
     """
@@ -129,15 +129,15 @@ def measure(
     file : ModelFile
         The model.
     inputs : mapping of str to ndarray
-        What it runs on.
+        Inputs of the model.
     peers : sequence of str
         Other runtimes.
     budget : Budget
-        How long to measure each whole model.
+        Time or number of samples for each whole model.
     threads : int
         Number of threads of every runtime, in each call.
     callers : int
-        How many call at once, beside one after the other.
+        Number of simultaneous callers in the second measurement.
 
     Raises
     ------

@@ -44,7 +44,7 @@ class FloatBound(NamedTuple):
     values : ndarray of float64
         Values of its output.
     apart : ndarray of float64 or None
-        For each. None: a function on the way has no bound.
+        Bound of each value. None: a function has no bound.
     function : str
         The first of those.
     """
@@ -66,7 +66,7 @@ def float_bound(
     name : str
         The output.
     values : dict of str to ndarray
-        What it reads, and constants of the nodes that it stands for.
+        Sources, and constants of the original nodes.
     opsets : mapping of str to int
         Opset version of each domain of the model.
 

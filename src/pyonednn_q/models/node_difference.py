@@ -61,16 +61,16 @@ class NodeDifference:
     name, how, output : str
         Name of the node, how it ran, and the tensor that was compared.
     values, equal : int
-        How many there are, and how many are equal bit for bit.
+        Number of values, and of values that are equal bit for bit.
     largest : float
         The greatest difference: in codes of integers, in units in the last place of the largest
         value of floats.
     arithmetic : str
         The name of what gives theirs: empty where all are equal, or where nothing does.
     words : str
-        What that is; or what is known where nothing gives all.
+        Arithmetic that gives all values; or what is known without one.
     unexplained : int
-        How many of the values nothing gives.
+        Number of values that no arithmetic gives.
     """
 
     name: str

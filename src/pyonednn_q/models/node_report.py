@@ -36,9 +36,9 @@ class TensorText:
     Attributes
     ----------
     name, type : str
-        Its name; its data type and dims.
+        Name of the tensor; data type and dims.
     quantizer : str
-        What its codes mean; empty where they are none.
+        Meaning of its codes; empty for floats.
     """
 
     name: str
@@ -85,13 +85,13 @@ class NodeReport:
     originals, operators : tuple of str
         Names of the model's nodes that it stands for; their operators, quantizers left out.
     reads, writes : tuple of TensorText
-        Its tensors, operands of its chain among them.
+        Tensors of the node, with operands of its chain.
     problem, attributes : str
         The primitive's problem; its scales, zero points and post-ops. Empty where none runs.
     post_ops : tuple of str
-        In order.
+        Post-ops in order.
     exactness : str
-        What the rewrites of its plan promise.
+        Promise of the rewrites of its plan.
     saturation : tuple of SaturationAt
         One for each instruction set; empty where no s8 weights are multiplied.
     implementation, kind : str

@@ -31,7 +31,7 @@ class OutputCompared:
     name : str
         Name of the output.
     values : int
-        How many numbers were compared.
+        Number of values that were compared.
     sqnr : float
         Power of the float values over that of the differences, in dB; 1000 where none differ.
     cosine : float

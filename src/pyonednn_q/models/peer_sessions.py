@@ -37,7 +37,7 @@ def checked_peers(argument: str, peers: Iterable[str]) -> tuple[str, ...]:
     Parameters
     ----------
     argument : str
-        Its name.
+        Name of the argument in the error message.
     peers : iterable of str
         Names of runtimes.
 

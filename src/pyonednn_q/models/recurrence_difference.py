@@ -41,9 +41,9 @@ def recurrence_told(
     both : tuple of ndarray
         Our results of all steps, and theirs.
     values : mapping of str to ndarray
-        What it reads.
+        Sources of the node.
     words : str
-        How far they are apart.
+        Distance of both results, in words.
     """
     ours, theirs = both
     told = f"{words}; each step is as near to float64's, from its own states, as kernels are"

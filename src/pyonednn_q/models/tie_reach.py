@@ -41,7 +41,7 @@ def by_ties(
     node : FusedNode
         Node with integer outputs.
     values : dict of str to ndarray
-        What it reads, and constants of the nodes that it stands for.
+        Sources, and constants of the original nodes.
     opsets : mapping of str to int
         Opset version of each domain of the model.
     is_whole : bool

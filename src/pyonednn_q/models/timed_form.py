@@ -36,17 +36,17 @@ class TimedForm(NamedTuple):
     dtype : str
         As `bench` has it: ``"u8s8u8"`` or ``"f32"``.
     source : Graph
-        Its model, for other runtimes.
+        Model for other runtimes.
     graph : Graph
-        What it computes.
+        Graph that it computes.
     model : Model
-        What computes it.
+        Model that runs.
     compiled : Compiled or None
-        What of the model is one program.
+        Part of the model that is one program.
     left : tuple of (FusedNode, callable)
         Nodes that run behind it, one by one: values decide their dims.
     inputs : dict of str to ndarray
-        Its inputs.
+        Inputs of the model.
     owners : dict of str to str
         Owner of each of the program's nodes: the first output of the fused node that it belongs to.
     """

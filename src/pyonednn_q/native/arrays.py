@@ -85,7 +85,7 @@ def aligned(
     Parameters
     ----------
     dims : sequence of int
-        Its shape.
+        Shape of the array.
     dtype : dtype
         NumPy's, of its elements.
     strides : sequence of int, optional
@@ -145,7 +145,7 @@ def check_out(out: Array, inputs: Mapping[str, Array], in_place: Collection[str]
     out : ndarray
         The array that a call writes its result into.
     inputs : mapping of str to ndarray
-        What is read meanwhile, by the names of arguments.
+        Arrays that the call reads, by the names of arguments.
     in_place : collection of str
         Those that are read element by element before `out` is written there: they may lie in it, in
         the same places.

@@ -51,7 +51,7 @@ def log(code: str, question: bytes, levels: str) -> str:
     question : bytes
         Standard input of the child.
     levels : str
-        What oneDNN logs, as in ``ONEDNN_VERBOSE``.
+        Levels of oneDNN's log, as in ``ONEDNN_VERBOSE``.
     """
     limit = {runtime.LIMIT_VARIABLES[0]: runtime.isa_limit() or ""}
     answer = subprocess.run(

@@ -79,7 +79,7 @@ class GroupProduct:
         Parameters
         ----------
         src, dst : (rows, IC) and (rows, OC) ndarray of float32
-            Without gaps.
+            Array without gaps.
         dynamic : Dynamic
             Type of the codes, and what has a range of its own: rows or groups.
 
@@ -102,11 +102,11 @@ class GroupProduct:
         Parameters
         ----------
         codes : (rows, IC) ndarray of int8 or uint8
-            Without gaps.
+            Array without gaps.
         scales, zero_points : (rows, 1) or (rows, groups) ndarray
-            What they are worth.
+            Scales and zero points of the codes.
         dst : (rows, OC) ndarray of float32
-            Without gaps.
+            Array without gaps.
         """
         self.core.run_codes(codes, scales, zero_points, dst)
 

@@ -54,15 +54,15 @@ class Prepared(HotCallable, Told, hot=True):
     Attributes
     ----------
     problem : Problem
-        What it computes.
+        Problem that it computes.
     attr : Attr
-        Its scales, zero points and post-ops.
+        Scales, zero points and post-ops.
     impl : str
         The library's name of the implementation, ``"none"`` for an empty dst.
     kind : str
         ``"jit"``, ``"gemm"``, ``"reference"`` or ``"unknown"``.
     notes : tuple of str
-        What a caller should know: implementations passed over and why, what may saturate.
+        Notes for the caller: implementations passed over, saturation.
     inputs : tuple of str
         Names of the arrays of each call, in order.
     nbytes : int
@@ -216,9 +216,9 @@ class Prepared(HotCallable, Told, hot=True):
         is_symmetric : bool
             Whether ranges are symmetric: zero point 0.
         offset : int
-            How much more codes are than `params` or ranges say.
+            Number that is added to the codes of `params` or ranges.
         rows : int
-            How many rows have a range of their own.
+            Number of rows with their own range.
         unit : sequence of float
             One for each column; none without ``"acc_map"``.
         is_s8 : bool

@@ -34,7 +34,7 @@ class Pass:
     core : _core.Pass
         The extension's half.
     text : str
-        What it does.
+        Description of the pass.
     """
 
     core: CorePass
@@ -75,9 +75,9 @@ class Pass:
         Parameters
         ----------
         primitive : Prepared
-            What takes the codes.
+            Primitive that reads the codes.
         count : int
-            How many values there are.
+            Number of values.
         inputs : tuple of str
             What each of its inputs is: as of `hot_making_codes`, or ``"operand"``, of which this
             makes nothing.
@@ -116,7 +116,7 @@ class Pass:
             Strides of each source, 0 where it is the same along a dimension, and of dst, which has
             no 0.
         product, total : CodeProduct and CodeSum, optional
-            What gives the same as a table of two for all pairs, and is faster.
+            Arithmetic that equals the table for all pairs, and is faster.
         """
         steps = [list(each) for each in strides]
         core = runtime.core.lookup_pass(table.tobytes(), list(dims), steps, product, total)
@@ -148,7 +148,7 @@ class Pass:
         src, dst : sequence of int
             (N, C, spatial) of both, of one to three spatial dims, channels last and without gaps.
         window : Window
-            What slides over them; each place of it holds a value of the source.
+            Window; each of its positions holds a value of the source.
         """
         (images, channels, *lengths), counts = src, dst[2:]
         of_window = (window.kernel, window.stride, window.dilation, window.padding_lo)
@@ -181,7 +181,7 @@ class Pass:
         Parameters
         ----------
         alg : {"add", "sub", "mul", "div", "max", "min"}
-            What is done.
+            Operation.
         dims : sequence of int
             Dims of the index space.
         strides : sequence of sequence of int
@@ -280,7 +280,7 @@ class Pass:
         Parameters
         ----------
         alg : {"equal", "less", "less_or_equal"}
-            What is asked.
+            Comparison.
         dtype : {"s32", "s64", "f32"}
             Data type of both sources.
         dims, strides, constant, is_first
@@ -307,9 +307,9 @@ class Pass:
         outer, length, inner : int
             Extents of the source: before, along and behind the interpolated dimension.
         index : (results, taps) ndarray of int64
-            Which values each result is made of.
+            Indices of the source values of each result.
         weights : (results, taps) ndarray of float32
-            What they are multiplied by.
+            Factors of these values.
         """
         flat = (index.ravel().tolist(), weights.ravel().tolist())
         core = runtime.core.interpolation_pass(outer, length, inner, *flat, index.shape[1])
@@ -360,7 +360,7 @@ def program(
     Parameters
     ----------
     steps : iterable of Step
-        In the order in which they run.
+        Steps in the order in which they run.
     arena_bytes : int
         Bytes of the block that their results share.
     inputs, outputs : sequence of TensorSpec

@@ -48,7 +48,7 @@ class SampledValues:
     prepared : Prepared
         The primitive.
     problem : Problem
-        Its problem.
+        Problem of the primitive.
     wei, values
         As given to `prepare`.
 

@@ -84,9 +84,9 @@ class Timed:
     samples_us : tuple of float
         Microseconds a call, in the order of the rounds.
     taken_again : int
-        How many samples were taken again, being disturbed.
+        Number of samples that were repeated because they were disturbed.
     disturbed : int
-        How many samples are disturbed all the same.
+        Number of samples that are still disturbed.
     """
 
     calls: int
@@ -142,11 +142,11 @@ def interleaved(
     primitives : sequence of callable
         Each takes a number of calls and returns seconds per call.
     budget : Budget
-        How long to measure, in seconds or rounds.
+        Time in seconds, or number of rounds.
     flush : callable, optional
         Cold: called before each timed call.
     taken_again : int
-        How often, at most, a sample that was disturbed is taken again.
+        Largest number of repetitions of a disturbed sample.
     rest_s : float
         Seconds of nothing before each turn. A turn is one sample; behind a rest as many as take ten
         milliseconds.

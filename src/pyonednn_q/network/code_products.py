@@ -32,7 +32,7 @@ def product_of(table: Array, first: str, second: str) -> CodeProduct | None:
     Parameters
     ----------
     table : (256, 256) ndarray of uint8 or int8
-        By the bytes of x and of g.
+        Table by the bytes of x and of g.
     first, second : {"u8", "s8"}
         Data types of x and g.
 
@@ -67,9 +67,9 @@ def sum_of(table: Array, first: QParams, second: QParams, dst: QParams) -> CodeS
     Parameters
     ----------
     table : (256, 256) ndarray of uint8 or int8
-        By the bytes of x and of g.
+        Table by the bytes of x and of g.
     first, second, dst : QParams
-        Those of x, g and the result: per tensor, 8 bits.
+        QParams of x, g and the result: per tensor, 8 bits.
 
     Returns
     -------

@@ -34,7 +34,7 @@ def lower_operator(at: Lowering, operator: Operator, reads: Mapping[str, str], d
     at : Lowering
         Steps and tensors that are there.
     operator : Operator
-        What runs.
+        Operator that runs.
     reads : mapping of str to str
         Tensors by the names of a call's arguments: ``"src"``, ``"residual"``, and leaves.
     dst : str

@@ -30,7 +30,7 @@ class ProgramStep:
     reads : tuple of str
         Tensors, in the order of its arguments.
     writes : str
-        Its dst.
+        Tensor that it writes.
     residual : str or None
         A tensor that dst holds before it runs.
     """
@@ -48,7 +48,7 @@ class Lowering:
     Attributes
     ----------
     steps : list of ProgramStep
-        In the order in which they run.
+        Steps in the order in which they run.
     specs : dict of str to TensorSpec
         Dims, data type and layout of every tensor.
     """

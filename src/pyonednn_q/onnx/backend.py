@@ -59,7 +59,7 @@ class NodeRun(NamedTuple):
     name : str
         Name of the node, or of its first output where it has none.
     operator : str
-        Its operator, with the domain unless that is ONNX's own.
+        Operator, with the domain unless it is ONNX's own.
     how : str
         The kernels and notes of its last call; or that `onnx.reference` ran it, and why.
     """
@@ -142,7 +142,7 @@ class OnnxBackend(Backend):
         Parameters
         ----------
         model : ModelProto
-            It is checked first.
+            Model; it is checked first.
         device : str
             "CPU".
 

@@ -95,7 +95,7 @@ def with_norms_of(
     batches : iterator
         Is read as far as it takes.
     samples : int
-        How many to read, by whole batches.
+        Number of samples to read, in whole batches.
     keep : int or None
         How many samples those who come after read; None: all. No more are held in memory.
     """

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.operator import Operator
     from pyonednn_q.qparams import QParams
 
-# What a graph of floats goes through, behind `with_norms_as_layers`.
+# Passes of a float graph, after `with_norms_as_layers`.
 PASSES = (with_biases_corrected, with_quantizers, with_dynamic_recurrences)
 
 Array = np.ndarray[Any, Any]

@@ -40,19 +40,19 @@ class CalibrationOptions(NamedTuple):
     config : QuantizationConfig or None
         None: `estimators` and `wei_bits` decide.
     estimators : callable
-        What makes an estimator of a tensor's range.
+        Function that makes an estimator for a tensor.
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
         Layers that stay in floats.
     wei_bits : int
         Width of weights.
     traces : mapping of str to float, callable or None
-        For a configuration with HAWQ.
+        Traces for a configuration with HAWQ.
     metric : callable or None
-        For a configuration with AutoQ.
+        Metric for a configuration with AutoQ.
     bias_correction : bool
         Whether biases take back what rounding of weights adds.
     passes : frozenset of str
-        What else changes the network.
+        Passes that change the model before.
     """
 
     config: QuantizationConfig | None
@@ -101,9 +101,9 @@ class CalibrationOptions(NamedTuple):
         Parameters
         ----------
         layers : mapping of str to WeighedLayer
-            Those that become INT8.
+            Layers that become INT8.
         calibrated : callable
-            From a configuration of settled widths to what runs.
+            Function from a configuration with fixed widths to a model.
         """
         if self.config is None:
             return None
@@ -182,13 +182,13 @@ def found_ranges(
     Parameters
     ----------
     run : callable
-        From a batch to the tensors; some batches may have others.
+        Function from a batch to tensors; batches may have different tensors.
     batches : iterable
         Samples along dimension 0 of each tensor.
     quantizers : callable
         Gives what knows the estimator of a tensor, and how many samples to read, where it was told.
     estimators : callable
-        What makes the others.
+        Function that makes further estimators.
     """
     endless: set[str] = set()
 
@@ -252,7 +252,7 @@ def first_batches(batches: Iterable[Any], most: int) -> Iterator[Any]:
     batches : iterable
         Batches, of samples along dimension 0.
     most : int
-        How many samples.
+        Largest number of samples.
     """
     seen = 0
     for batch in each("batches", batches):

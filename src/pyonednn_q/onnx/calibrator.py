@@ -204,7 +204,7 @@ def _passed(
     samples : iterator
         Batches.
     options : CalibrationOptions
-        What is asked for.
+        Options of the caller.
     keep : int or None
         How many samples those who come after read; None: all.
     """

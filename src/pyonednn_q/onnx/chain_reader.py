@@ -48,13 +48,13 @@ class LayerTail:
     dst_q : QParams or None
         Scale and zero point of the codes.
     steps : list of Step
-        In order.
+        Steps in order.
     operands : dict of str to str
         Names of tensors by leaf, and of codes that a Sum reads as ``"residual"``.
     parts : list of GraphNode
         The nodes that it stands for.
     residual : CodeTensor or None
-        What a Sum reads, and the tensor of its real values.
+        Tensor that a Sum reads, and the tensor of its real values.
     """
 
     value: str

@@ -52,7 +52,7 @@ class ChainWriter:
     Parameters
     ----------
     writing : GraphEdit
-        Where its nodes go.
+        Graph to which nodes are added.
     value, dst : str
         The tensor that it reads, and the one that it makes.
     ones : tuple of int

@@ -156,7 +156,7 @@ class Bindings:
         Parameters
         ----------
         dims : mapping of str to tuple of int
-            Those of open inputs, at least.
+            Dims of at least the open inputs.
         inputs : mapping of str to ndarray, optional
             Those of the call. None: branches as the last call of these lengths chose them.
 

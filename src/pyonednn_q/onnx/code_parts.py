@@ -26,13 +26,13 @@ def nodes_of_parts(what: CodeOperation, node: FusedNode, graph: Graph, free: Fre
     Parameters
     ----------
     what : CodeOperation
-        What the node does.
+        Operation of the node.
     node : FusedNode
         Whose parts are quantizers and what computes between them.
     graph : Graph
         The graph of the node.
     free : callable
-        From a number to so many names of tensors.
+        Function from a number to that many names of tensors.
     """
     inner = [part for part in node.parts if not part.row.is_quantizer]
     if not inner or any(len(part.outputs) != 1 for part in inner):

@@ -28,7 +28,7 @@ def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Look
     node : FusedNode
         A CodeOperation.
     call : callable
-        What runs it on values by name: the table holds what it returns.
+        Function that runs it on values by name; the table holds its results.
     constants : mapping of str to ndarray
         Constants of the graph.
 

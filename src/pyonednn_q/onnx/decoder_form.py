@@ -50,11 +50,11 @@ def decoder_form(
         As it is read: each GroupQueryAttention, or causal Attention, has keys and values of before
         from inputs of the graph, and those of all tokens are its outputs.
     batch : int
-        How many sequences there are.
+        Number of sequences.
     capacity : int
         The most tokens of each.
     dtype : {"s8", "f32"}
-        What the cache holds.
+        Data type of the cache.
 
     Returns
     -------

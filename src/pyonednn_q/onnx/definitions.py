@@ -33,7 +33,7 @@ def defined(node: FusedNode, graph: Graph) -> Run:
     node : FusedNode
         Node of the graph.
     graph : Graph
-        Whose opsets and types it has.
+        Graph, for its opsets and types.
 
     Raises
     ------

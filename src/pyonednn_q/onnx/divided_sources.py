@@ -98,7 +98,7 @@ def with_sources_divided(
     groups : mapping of str to list of GraphNode
         The layers that read each source, as `divisible_sources` returns them.
     divisors : mapping of str to (IC,) ndarray
-        By what each is divided; all ones change nothing.
+        Divisors of each source; ones change nothing.
     """
     edit, view = GraphEdit(graph), GraphView(graph)
     changed: dict[int, tuple[str, ...]] = {}  # inputs of nodes

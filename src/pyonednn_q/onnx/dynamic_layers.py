@@ -48,7 +48,7 @@ class Scaling(NamedTuple):
         Those that compute the product of both scales, and a bias in units of it, which others may
         read; those that nobody else reads, the last of which makes the values.
     bias : ndarray of float32 or None
-        What is added to real values, one a channel.
+        Bias in real values, one for each channel.
     """
 
     scale: Array

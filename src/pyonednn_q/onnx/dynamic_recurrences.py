@@ -51,7 +51,7 @@ class CodedRows(NamedTuple):
     ----------
     codes : (directions, gates · hidden, inputs) ndarray of int8
     scale : (directions, gates · hidden) ndarray of float32
-        What a code is worth in each row.
+        Real value of one step, for each row.
     """
 
     codes: Array
@@ -66,7 +66,7 @@ def coded_rows(node: GraphNode, constants: Mapping[str, Array]) -> tuple[CodedRo
     node : GraphNode
         One of `kinds.DYNAMIC_RECURRENT`.
     constants : mapping of str to ndarray
-        Those of its graph.
+        Constants of the graph.
     """
     rows = []
     for at, first in _places(node):

@@ -23,7 +23,7 @@ class ElementType(NamedTuple):
     number : int
         TensorProto's.
     lo, hi : int or None
-        What codes of it hold; None of a float.
+        Lowest and highest code; None for floats.
     is_float8 : bool
         Whether values beyond its range may become infinite or NaN.
     """

@@ -100,7 +100,7 @@ def rounded(
     operator, make, options, src, wei
         Arguments of `sums`; with `dst_q`.
     bias : (channels,) ndarray of int32, optional
-        In units of the sums.
+        Bias in units of the sums.
     """
     ours = kept(make, wei, bias, **_ROUNDED, **options)
     return _run(operator, ours, options, _ROUNDED, src, wei, bias)

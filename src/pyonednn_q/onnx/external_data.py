@@ -38,7 +38,7 @@ class ExternalData:
         entries : repeated StringStringEntryProto
             `location`, and `offset` and `length` in bytes if they are said.
         nbytes : int
-            What its dims and type say: `length` must be that.
+            Size by dims and type; `length` must be equal.
 
         Raises
         ------

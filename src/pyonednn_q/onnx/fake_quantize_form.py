@@ -32,7 +32,7 @@ def fake_quantize_form(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        With QuantizeLinear and DequantizeLinear of 8 bits whose scales are constants.
+        Graph with QuantizeLinear and DequantizeLinear of 8 bits and constant scales.
     """
     constants: dict[str, Array] = dict(graph.constants)
     readers: dict[str, list[GraphNode]] = {}

@@ -76,7 +76,7 @@ def float_norm(view: GraphView, chains: ChainReader, node: GraphNode) -> FusedNo
     view, chains
         As `float_layer` takes them.
     node : GraphNode
-        What no layer has taken.
+        Node that no layer includes.
     """
     if node.row is not kinds.BATCH_NORM:
         return NoLayer("no batch norm")

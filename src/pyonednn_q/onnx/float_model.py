@@ -30,7 +30,7 @@ def float_model(graph: Graph) -> Model:
     Parameters
     ----------
     graph : Graph
-        Without quantizers.
+        Graph without quantizers.
     """
     return Model(passed(graph, (with_float_calls,)))
 

@@ -46,7 +46,7 @@ class FloatWay(NamedTuple):
     graph : Graph
         Ready for quantizers.
     layers : tuple of GraphNode
-        Those with constant weights.
+        Layers with constant weights.
     recurrences : tuple of str
         Names of what may have products of codes beside them.
     codes : tuple of str
@@ -71,7 +71,7 @@ class FloatWays:
     graph : Graph
         Graph of floats; `prepared`, where its lengths are known.
     options : CalibrationOptions
-        What is asked for.
+        Options of the caller.
     inputs : mapping of str to ndarray
         The first batch.
 

@@ -53,7 +53,7 @@ def fq_quantizer(ranges: list[Array | None], levels: int) -> FqQuantizer | None:
     ranges : list of (ndarray or None)
         Input low and high, output low and high; None where they are computed.
     levels : int
-        Its attribute.
+        Attribute `levels`.
     """
     known = [each for each in ranges if each is not None and each.dtype == np.float32]
     if len(known) < 4 or not 3 <= levels <= 256:

@@ -37,7 +37,7 @@ class Sliding(NamedTuple):
     Parameters
     ----------
     stride, dilation : tuple of int
-        As attributes, 1 where there were none.
+        Attributes of the node, 1 by default.
     lo, hi : tuple of int
         Padding of both sides; of a transposed convolution less than 0 where places are added.
     groups : int

@@ -22,7 +22,7 @@ class GraphEdit:
     Parameters
     ----------
     graph : Graph
-        What it begins with: its constants, and none of its nodes.
+        Graph to begin with: its constants, and none of its nodes.
 
     Attributes
     ----------

@@ -111,11 +111,11 @@ def with_groups(
     graph : Graph
         Graph of floats.
     products : mapping of str to ConstantProduct
-        By the names of their nodes.
+        Products by the names of their nodes.
     codes : mapping of str to (ndarray, QParams)
         Codes (K, N) of each, and what they are worth.
     form : {"matmul_nbits", "dequantize"}
-        How they are written.
+        ONNX form of the products.
     accuracy_level : int
         Attribute of MatMulNBits.
 

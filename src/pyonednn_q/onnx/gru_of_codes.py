@@ -43,7 +43,7 @@ def recurrence_of_codes(node: GraphNode, values: Mapping[str, Array]) -> Recurre
     node : GraphNode
         One with the usual functions, and s8 weights: `is_on_codes`.
     values : mapping of str to ndarray
-        What it reads.
+        Tensors that it reads.
     """
     return (gru_of_codes if node.row is kinds.DYNAMIC_GRU else lstm_of_codes)(node, values)
 

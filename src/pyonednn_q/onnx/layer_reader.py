@@ -214,7 +214,7 @@ def weights_of(
     src : str
         Tensor of its source.
     q : QParams
-        What codes mean.
+        Scale and zero point of the codes.
     codes : ndarray
         Codes of the weights, as the node has them; or real values, with `q` per tensor.
     """

@@ -326,7 +326,7 @@ def _as_codes(quotient: Array, point: Array | None, stored: ElementType, saturat
         return np.asarray(quotient.astype(dtype))
     if np.isnan(quotient).any():
         raise ArgumentError("x", "NaN", "numbers, as codes are integers")
-    # 16 bits, and the sum of two such, are whole numbers of float32.
+    # 16-bit integers, and sums of two, are exact in float32.
     rounded = np.rint(quotient.astype(np.float32))
     codes = rounded if point is None else rounded + point.astype(np.float32)
     return np.asarray(np.clip(codes, stored.lo, stored.hi).astype(dtype))

@@ -37,7 +37,7 @@ def looped(node: GraphNode, run: Run) -> Call:
     node : GraphNode
         Node of opset 9 or later.
     run : callable
-        From what the body reads, by name, to what it makes, in its order.
+        Function from the body's inputs, by name, to its results in order.
 
     Returns
     -------

@@ -257,7 +257,7 @@ class Model(Told):
             return results
         if program is None and not self._is_network(arrays):
             return None
-        # Others may lie otherwise: each layout has its program, which copies no input.
+        # Inputs may have other layouts: each layout has its program, which copies no input.
         self._compiled = self._network.program_for(arrays)
         return self._compiled(*arrays.values())
 

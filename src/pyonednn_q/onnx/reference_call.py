@@ -81,7 +81,7 @@ def reference_call(
     results_of = _run_of(operator, (node,), names, tuple(filter(None, node.outputs)), opsets)
 
     def call(values: Values) -> tuple[Array, ...]:
-        # NumPy adds in the order in which elements lie.
+        # NumPy adds in the order of elements in memory.
         inputs = {name: np.asarray(values[name], order="C") for name in names}
         if (doubt := DOUBTS.get(node.kind)) is not None and (why := doubt(node, inputs)):
             raise UnsupportedError("refused", "onnx.reference", operator, why)

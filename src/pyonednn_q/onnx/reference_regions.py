@@ -47,7 +47,7 @@ def _roi_align(
         for axis, count in enumerate(counts):
             begin, end = (roi[side - axis] * scale - shift for side in (1, 3))
             length = end - begin if shift else max(end - begin, 1.0)
-            # As many samples in a cell as it has elements, unless told.
+            # By default a cell has as many samples as elements.
             number = sampling_ratio or math.ceil(length / count)
             steps = (np.arange(count * max(number, 0)) + 0.5) / max(number, 1)
             places.append((begin + steps * (length / count)).reshape(count, -1))

@@ -32,7 +32,7 @@ _UNDERSTOOD = {
     *("is_causal", "kv_num_heads", "q_num_heads", "scale", "softmax_precision", "softcap"),
     *("left_window_size", "right_window_size"),
 }
-_PLAIN = {"qk_matmul_output_mode": 0}  # that asks for nothing
+_PLAIN = {"qk_matmul_output_mode": 0}  # values that change nothing
 _SINGLE = 1  # TensorProto's number of float32
 _LAST = np.iinfo(np.int64).max
 

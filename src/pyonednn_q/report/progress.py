@@ -70,7 +70,7 @@ def draw(words: str) -> None:
 
 
 def _say(words: str) -> None:
-    # Nothing that is measured is worth less because nobody can be told how far it is.
+    # A terminal that cannot be written to must not end a measurement.
     with suppress(OSError):
         sys.stderr.write(words)
         sys.stderr.flush()

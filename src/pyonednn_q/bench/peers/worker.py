@@ -100,7 +100,7 @@ def serve(name: str) -> None:
     worker = Worker(name)
     while True:
         try:
-            # From the parent, through a pipe that nobody else has.
+            # From the parent, through a pipe that no other process has.
             request: tuple[Any, ...] = pickle.load(sys.stdin.buffer)
         except EOFError:
             return

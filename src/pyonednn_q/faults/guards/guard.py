@@ -133,11 +133,11 @@ class Guard:
         Which problems of these kinds, with which attributes; exact where the fault is understood,
         otherwise wider.
     effect : str
-        What goes wrong, in words.
+        Description of the fault.
     remedy : str
-        What to do instead.
+        Remedy, in words.
     source : str
-        Where this is known from.
+        Source of this knowledge.
     """
 
     id: str
