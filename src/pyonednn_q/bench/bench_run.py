@@ -33,7 +33,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.shown import package_version, shown
 
-__all__ = ["Run", "Total", "in_run", "joined", "json_schema", "metadata"]
+__all__ = ["Run", "Total", "in_run", "joined", "metadata"]
 
 SCHEMA = 3
 _WRITER = "what `pyonednn-q bench --json` writes"
