@@ -158,6 +158,11 @@ def repair_source(src: Array) -> SourceRepair:
     ------
     DTypeError
         The source is not u8.
+
+    Examples
+    --------
+    >>> repair_source(np.array([0, 100, 255], np.uint8)).src.tolist()
+    [0, 50, 127]
     """
     instance("src", src, np.ndarray)
     if src.dtype != np.uint8:

@@ -34,7 +34,7 @@ from pyonednn_q.native import runtime
 from pyonednn_q.report.told import Told
 from pyonednn_q.shown import package_version, shown
 
-__all__ = ["Run", "Total", "in_run", "joined", "json_schema", "metadata"]
+__all__ = ["Run", "Total", "in_run", "joined", "metadata"]
 
 SCHEMA = 3
 _WRITER = "what `pyonednn-q bench --json` writes"

@@ -92,6 +92,11 @@ def arg_max(src: Any, *, axis: int = 1) -> Array:  # noqa: ANN401
     ------
     ArgumentError, DTypeError
         Naming the argument.
+
+    Examples
+    --------
+    >>> arg_max(np.array([[3, 7, 7]], np.uint8)).tolist()
+    [1]
     """
     codes = plain("src", src)
     along = whole("axis", axis, -codes.ndim, codes.ndim - 1)

@@ -197,7 +197,16 @@ def operator_cache_info() -> CacheInfo:
 
 
 def operator_cache_limit(size: int) -> None:
-    """Set how many operators the functional calls keep (256 at first); 0 keeps none."""
+    """Set how many operators the functional calls keep (256 at first); 0 keeps none.
+
+    Examples
+    --------
+    >>> operator_cache_clear()
+    >>> operator_cache_limit(64)
+    >>> operator_cache_info().size, operator_cache_info().limit
+    (0, 64)
+    >>> operator_cache_limit(256)
+    """
     _CACHE.limit(size)
 
 

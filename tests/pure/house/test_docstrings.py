@@ -59,7 +59,7 @@ def test_there_are_examples_in_every_part_of_the_house() -> None:
 
 
 def test_a_line_of_a_parameter_begins_with_what_it_is() -> None:
-    begun = re.compile(r"^\s+(?:Of|As of) ", re.MULTILINE)
+    begun = re.compile(r'^\s*(?:""")?(?:Of|As of) ', re.MULTILINE)
     counts = {
         path.relative_to(HERE).as_posix(): len(begun.findall(path.read_text()))
         for path in HERE.rglob("*.py")

@@ -94,7 +94,7 @@ def test_a_constant_has_one_home() -> None:
 
 # How a description of a parameter may not begin, and how many still do. It begins with what the
 # parameter is: a noun, with shape, dtype and unit.
-DARK = {r"(Of|As of)\b": 0, r"(It|They|That|Those)\b": 35, r"As in\b": 14}
+DARK = {r"(It|They|That|Those)\b": 35, r"As in\b": 14}
 
 
 def descriptions() -> Iterator[str]:
