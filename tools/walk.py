@@ -182,6 +182,11 @@ def walks() -> dict[str, Walk]:
     return by_call
 
 
+def counts() -> dict[str, dict[str, int]]:
+    """Return the numbers of README's walks, by the names in `HEAD`."""
+    return {name: dict(zip(HEAD[1:], walk.cells(), strict=True)) for name, walk in walks().items()}
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(

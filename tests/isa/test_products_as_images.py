@@ -172,7 +172,7 @@ def test_it_gives_the_bits_of_what_was_asked(kind: str, post: str, points: tuple
     problem = operator._problem(dims, "u8")
     wei = operator._wei_of(problem)
     layer = Asking(problem, wei, operator.weights, operator.bias, operator.settings, {})
-    asked, planned = choose(layer, LEVELS[2:]).planned, operator.prepare(dims)
+    asked, planned = choose(layer, LEVELS[2:]), operator.prepare(dims)
     assert planned.form.is_image is HERE
     assert any(WHY in note for note in planned.notes) is HERE
     src = RNG.integers(0, 256, dims).astype(np.uint8)

@@ -87,7 +87,7 @@ def test_layouts_in_blocks_are_copied_into_and_out_of() -> None:
     """Floats have kernels over blocks of channels; sums of small integers are always exact."""
     dims = CASES["floats"][1]
     layer = asked("floats")
-    usual = choose(layer, LEVELS[2:]).planned
+    usual = choose(layer, LEVELS[2:])
     src = RNG.integers(-9, 10, dims).astype(np.float32)
     expected = usual(src)
     found = tuning._others(usual, partial(in_form, layer), tuple(forms(layer.problem, pq.Chain())))

@@ -10,7 +10,6 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q.errors import NoModelError
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.asking import Ready
 from pyonednn_q.ops.ways import forms, in_form
 from pyonednn_q.predict.plan_model import plan_model
 from pyonednn_q.predict.region import proofs
@@ -221,10 +220,9 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_what_was_tuned_into_another_form(name: str) -> None:
     operator, dims = FORMS[name]
-    runner: Any = operator._runner
-    layer = runner._asking(operator, dims, "u8")
+    layer = operator._asking(dims, "u8")
     form = next(one for one in forms(layer.problem, layer.settings.post) if one.name == name)
-    runner._ready.add((dims, "u8"), Ready(in_form(layer, form, None)), 0)
+    operator._ready.add((dims, "u8"), in_form(layer, form, None), 0)
     src = codes(*dims)
     more = {"residual": codes(*form.asked.dst.dims)} if "add" in name else {}
     assert np.array_equal(modelled(operator, dims).run(src, **more), operator(src, **more))

@@ -90,7 +90,7 @@ def test_a_child_forked_while_a_thread_holds_a_lock_does_not_wait(
         if {has_run}:
             assert is_right(pq.MatMul(WEI, **Q)(SRC))
         locks = {{
-            "operator": [op._runner._lock],
+            "operator": [op._lock],
             "cache": [functional._CACHE._lock],
             "tunings": [tunings._LOCK],
             "packing": [packed._lock],

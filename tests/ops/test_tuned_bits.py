@@ -55,7 +55,7 @@ def test_every_way_gives_the_bits_of_the_usual_one(name: str, post: pq.Chain, la
     problem = operator._problem(dims, "u8")
     wei, bias = operator._wei_of(problem), operator.bias
     layer = Asking(problem, wei, operator.weights, bias, operator.settings, {})
-    usual = choose(layer, LEVELS[2:]).planned
+    usual = choose(layer, LEVELS[2:])
     src = RNG.integers(0, 256, dims).astype(np.uint8)
     residual = RNG.integers(0, 99, usual.dst.dims).astype(np.uint8) if post is SUM else None
     expected = usual(src, residual=residual)
@@ -92,7 +92,7 @@ def test_a_residual_is_added_only_where_that_rounds_like_the_sum(
     problem = operator._problem((500, 72), "u8")
     wei = operator._wei_of(problem)
     layer = Asking(problem, wei, operator.weights, operator.bias, operator.settings, {})
-    usual = choose(layer, LEVELS[2:]).planned
+    usual = choose(layer, LEVELS[2:])
     src = rng.integers(0, 256, (500, 72)).astype(np.uint8)
     residual = rng.integers(0, 99, (500, 24)).astype(np.uint8)
     ways = list(tuning._others(usual, partial(in_form, layer), tuple(forms(problem, SUM))))

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 import pyonednn_q as pq
-from pyonednn_q.ops.asking import Asking, Ready
+from pyonednn_q.ops.asking import Asking
 from pyonednn_q.ops.form import Form
-from pyonednn_q.ops.on_primitives import verify
 from pyonednn_q.ops.planned import Planned
 from pyonednn_q.ops.ways import forms, in_form
 
@@ -62,7 +61,7 @@ def verified(name: str, planned: Planned) -> None:
     operator, dims = CASES[name]
     assert operator.asked is not None
     src_dtype = "u8" if operator.settings.is_int8 else "f32"
-    verify(operator, operator.asked, Ready(planned), dims, src_dtype)
+    operator._verify(operator.asked, planned, dims, src_dtype)
 
 
 def made(name: str) -> Iterator[tuple[Form, Any]]:

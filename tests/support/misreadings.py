@@ -15,9 +15,10 @@ import numpy as np
 
 import pyonednn_q as pq
 from pyonednn_q.dtypes import numpy_dtype
-from pyonednn_q.ops import definition, on_primitives, requantized, ways
+from pyonednn_q.ops import on_primitives, requantized, ways
 from pyonednn_q.ops.form import Form
 from pyonednn_q.ops.planned import Planned
+from pyonednn_q.ops.source import Codes
 from pyonednn_q.ops.weights import Weights
 
 if TYPE_CHECKING:
@@ -181,12 +182,12 @@ def of_window(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], 
 
 def of_result(store: Callable[[Any, Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what stores the real result of calls itself: f(result in levels, dtype)."""
-    usual = on_primitives.run_on
+    usual = on_primitives.OnPrimitives._run
 
-    def run_on(op: Any, made: Any, src: Any, out: Any, residual: Any, operands: Any) -> Any:
-        planned, q = made.planned, op.settings.dst_q
+    def run(op: Any, planned: Any, src: Any, out: Any, residual: Any, operands: Any) -> Any:
+        q = op.settings.dst_q
         if planned.plan.facts.dst == "f32":
-            return usual(op, made, src, out, residual, operands)
+            return usual(op, planned, src, out, residual, operands)
         real = copy(op)
         real.settings = replace(op.settings, dst="f32", dst_q=None, self_check=False)
         real.asked = None
@@ -195,7 +196,7 @@ def of_result(store: Callable[[Any, Any], Any]) -> Callable[[pytest.MonkeyPatch]
         return store(levels, numpy_dtype(planned.dst.dtype)), None
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(on_primitives, "run_on", run_on)
+        patch.setattr(on_primitives.OnPrimitives, "_run", run)
         patch.setattr(Planned, "hot", None)
 
     return plant
@@ -203,13 +204,13 @@ def of_result(store: Callable[[Any, Any], Any]) -> Callable[[pytest.MonkeyPatch]
 
 def of_source(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes codes on their way to the primitive."""
-    usual = definition.Definition._codes
+    usual = on_primitives.OnPrimitives._codes
 
     def codes(self: Any, src: Any, made: Any) -> Any:
-        return change(usual(self, src, made))
+        return change(usual(self, src, made) or Codes(src))
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(definition.Definition, "_codes", codes)
+        patch.setattr(on_primitives.OnPrimitives, "_codes", codes)
         patch.setattr(Planned, "hot", None)
 
     return plant
@@ -217,10 +218,10 @@ def of_source(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], No
 
 def of_floats(name: str, change: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what makes codes of float sources otherwise: f(usual, source, how, ...)."""
-    usual = getattr(definition, name)
+    usual = getattr(on_primitives, name)
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(definition, name, lambda *args: change(usual, *args))
+        patch.setattr(on_primitives, name, lambda *args: change(usual, *args))
 
     return plant
 

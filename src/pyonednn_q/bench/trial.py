@@ -152,7 +152,7 @@ def _planned(case: Case, wei: Array, plan: Plan) -> Way:
         values=plan.values(),
         saturation="allow",
     )
-    form = Form.as_asked(problem, plan.chain)
+    form = Form(problem, problem, plan.chain)
     return Way(plan, prepared, form, (*plan.notes, *prepared.notes))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -110,8 +110,9 @@ def compose(
     for name, value in (("exact_rounding", exact_rounding), ("strict", strict)):
         flag(name, value)
     _check_chain(chain, facts)
-    if asks_for_sums(chain, facts):
-        return _sums(chain, facts, policy, exact_rounding=exact_rounding)
+    shift = added_to_sums(chain, facts)
+    if shift is not None:
+        return _sums(chain, facts, policy, shift, exact_rounding=exact_rounding)
     _check(facts)
     # Constants that leave float64 are infinite, and then refused.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -123,7 +124,7 @@ def compose(
     # Without rules nothing is chosen either; the exact form's bits are promised.
     chosen: Policy | None = "bitwise" if exact_rounding else policy
     try:
-        lowered = _lowered(steps, facts, chosen if len(rules) else None, apart)
+        lowered = _lowered(steps, facts, chosen if rules.rules else None, apart)
     except ArgumentError as error:
         if error.argument != "alpha" or facts.dst_scale > 1.0 / FLT_MAX:
             raise
@@ -136,6 +137,9 @@ def compose(
     if lowered.reason:
         leftovers, dst = Chain(*steps[lowered.taken :], *_store_steps(dst)), Dst(facts.dst)
     attr, constants, operands = _attributes(facts, left, dst, lowered, scales)
+    weakest = form.trace.exactness
+    for choice in lowered.choices:
+        weakest = max(weakest, choice.taken.exactness)
     return Plan(
         facts=facts,
         chain=chain,
@@ -150,7 +154,7 @@ def compose(
         bias_dtype=form.bias_dtype,
         leftovers=leftovers,
         because=lowered.reason,
-        exactness=max([form.trace.exactness, *(c.taken.exactness for c in lowered.choices)]),
+        exactness=weakest,
         rate=form.trace.rate,
         trace=form.trace,
         choices=lowered.choices,
@@ -161,11 +165,11 @@ def compose(
 compose_chain = compose
 
 
-def _added(chain: Chain, facts: PrimitiveFacts) -> Vec | None:
-    """Return the whole numbers added to the accumulator, if the plan asks for nothing else.
+def added_to_sums(chain: Chain, facts: PrimitiveFacts) -> Vec | None:
+    """Return the whole numbers added to the accumulator, if a plan is one of sums.
 
     In units of the accumulator: the bias, unless its values come later, and dst's zero point.
-    ``None`` where something else is asked.
+    ``None`` where something else is asked, or float32 holds all of the integers.
     """
     is_other = chain.steps or facts.dst != "s32" or facts.src_later or facts.acc_map
     if is_other or not facts.is_int8 or not (facts.folded_scale / facts.dst_scale).is_all(1.0):
@@ -175,13 +179,8 @@ def _added(chain: Chain, facts: PrimitiveFacts) -> Vec | None:
     bias = facts.bias or Vec(0.0)
     if not facts.bias_in_acc:
         bias = bias / facts.folded_scale
-    return bias + float(facts.dst_zero_point) if bias.is_integer else None
-
-
-def asks_for_sums(chain: Chain, facts: PrimitiveFacts) -> bool:
-    """Tell whether a plan is one of sums: integers are asked for that float32 might round."""
-    shift = _added(chain, facts)
-    return shift is not None and not _fits_float32(facts, shift)
+    shift = bias + float(facts.dst_zero_point)
+    return shift if bias.is_integer and not _fits_float32(facts, shift) else None
 
 
 def _fits_float32(facts: PrimitiveFacts, shift: Vec) -> bool:
@@ -202,10 +201,10 @@ def _fits_float32(facts: PrimitiveFacts, shift: Vec) -> bool:
     return (most + abs(shift)).greatest <= F32_WHOLE
 
 
-def _sums(chain: Chain, facts: PrimitiveFacts, policy: Policy, *, exact_rounding: bool) -> Plan:
+def _sums(
+    chain: Chain, facts: PrimitiveFacts, policy: Policy, shift: Vec, *, exact_rounding: bool
+) -> Plan:
     """Return the plan of bare sums, to which the rest is added as integers."""
-    shift = _added(chain, facts)
-    assert shift is not None
     return Plan(
         facts=facts,
         chain=chain,
@@ -278,12 +277,12 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     store = () if is_plain else (Affine(_ONE / Vec(facts.dst_scale), point),)
     items: tuple[Item, ...] = (acc, *prefix, *chain.steps, *store, right_end(facts.dst))
     items, trace = rewrite(items, rules, policy)
-    if len(rules) and len(items) > 2:
+    if rules.rules and len(items) > 2:
         items = (*items[:-1], right_end(facts.dst, facts.kind))
         items, further = rewrite(items, RIGHT_END, policy)
         trace = trace + further
     first, last = items[0], items[-1]
-    steps = tuple(item for item in items[1:-1] if isinstance(item, Step))
+    steps = cast("tuple[Step, ...]", items[1:-1])
     assert isinstance(first, Acc)
     assert isinstance(last, Dst)
     return Rewritten(first, steps, last, trace)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import check_fields, instance, numbers, one_of, real
+from pyonednn_q.argument import instance, numbers, one_of, real
 from pyonednn_q.compose import benchdnn_options, codec, plan_table
 from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.lower import store_notes
@@ -101,8 +101,22 @@ class Plan:
     sums: bool = False
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        _check_values(self)
+        """Refuse a plan whose values are not those that its attributes declare."""
+        real("rate", self.rate)
+        names = sorted((*self.later, *dict(self.constants), *dict(self.operands)))
+        if names != sorted(self.attr.names):
+            wanted = ", ".join(self.attr.names) or "none"
+            raise ArgumentError("constants", f"values for {', '.join(names) or 'none'}", wanted)
+        vecs = [*self.constants, ("wei_factor", self.wei_factor)]
+        vecs += [] if self.bias is None else [("bias", self.bias)]
+        for name, vec in vecs:
+            if vec.channels not in (None, self.facts.channels):
+                raise ShapeError("constants", f"{vec.channels} channels", str(self.facts.channels))
+            # Bounds may be open: operands of maximum and minimum.
+            if not (vec.is_finite or name.startswith("post_op_")):
+                raise ArgumentError("constants", f"{name} of {vec}", "finite numbers")
+            if name.endswith("_zero_point") and not vec.is_integer:
+                raise ArgumentError("constants", f"{name} of {vec}", "whole numbers")
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -378,22 +392,3 @@ class Plan:
         if not isinstance(plan, Plan):
             raise DTypeError("text", type(plan).__name__, "the JSON of a plan")
         return plan
-
-
-def _check_values(plan: Plan) -> None:
-    """Refuse a plan whose values are not those that its attributes declare."""
-    real("rate", plan.rate)
-    names = sorted((*plan.later, *dict(plan.constants), *dict(plan.operands)))
-    if names != sorted(plan.attr.names):
-        wanted = ", ".join(plan.attr.names) or "none"
-        raise ArgumentError("constants", f"values for {', '.join(names) or 'none'}", wanted)
-    vecs = [*plan.constants, ("wei_factor", plan.wei_factor)]
-    vecs += [] if plan.bias is None else [("bias", plan.bias)]
-    for name, vec in vecs:
-        if vec.channels not in (None, plan.facts.channels):
-            raise ShapeError("constants", f"{vec.channels} channels", str(plan.facts.channels))
-        # Bounds may be open: operands of maximum and minimum.
-        if not (vec.is_finite or name.startswith("post_op_")):
-            raise ArgumentError("constants", f"{name} of {vec}", "finite numbers")
-        if name.endswith("_zero_point") and not vec.is_integer:
-            raise ArgumentError("constants", f"{name} of {vec}", "whole numbers")

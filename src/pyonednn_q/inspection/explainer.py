@@ -21,6 +21,7 @@ from pyonednn_q.inspection.outputs import Outputs
 from pyonednn_q.inspection.remarks import remarks_of
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.ops.source import Codes
 from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.shown import shortened, shown
 
@@ -174,7 +175,7 @@ def _codes(operator: Operator, source: Array) -> tuple[Array, float, int]:
     parts = operator.weights.parts
     dims = source.shape if parts is None else parts.dims(source.shape)
     operator._problem(dims, settings.src_q.dtype)  # noqa: SLF001 - refuses other shapes, as a call does
-    codes = operator._codes(source, None)  # noqa: SLF001
+    codes = operator._codes(source, None) or Codes(source)  # noqa: SLF001
     values = codes.values.reshape(source.shape)
     if codes.scale is None or codes.zero_point is None:
         assert settings.dynamic is None

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +22,12 @@ from pyonednn_q.native.arrays import check_out, refuse_mask
 from pyonednn_q.qparams import along
 from pyonednn_q.shown import shown
 
+if TYPE_CHECKING:
+    from pyonednn_q.primitive.dense_facts import DenseProblem
+    from pyonednn_q.primitive.tensor import TensorSpec
+
 Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
 
 _MEMORY = 2**47  # bytes that a process can address
 _ON_CPU = (1, 3)  # DLPack's numbers of the CPU and of memory that it shares with CUDA
@@ -49,7 +53,9 @@ def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is t
     ShapeError
         Dimensions beyond any memory.
     """
-    array = _shared(name, value)
+    refuse_mask(name, value)
+    # Of no subclass: matrices multiply where arrays scale.
+    array = np.asarray(value) if isinstance(value, np.ndarray) else _shared(name, value)
     if array.nbytes > _MEMORY:  # strides of 0 can claim that
         wanted = "no more than memory has addresses for"
         raise ShapeError(name, f"{array.shape}, {array.nbytes} bytes", wanted)
@@ -89,9 +95,6 @@ def by_name(argument: str, names: tuple[str, ...], values: tuple[Any, ...]) -> d
 
 
 def _shared(name: str, value: Any) -> Array:  # noqa: ANN401
-    refuse_mask(name, value)
-    if isinstance(value, np.ndarray):
-        return np.asarray(value)  # of no subclass: matrices multiply where arrays scale
     if hasattr(value, "__dlpack__"):
         try:
             device = value.__dlpack_device__()[0]  # NumPy does not look
@@ -188,134 +191,121 @@ def _offered(value: Any, dtype: np.dtype[Any]) -> Array:  # noqa: ANN401
 _TAKEN = frozenset((SRC, "out", RESIDUAL))
 
 
-def check_names(argument: str, names: Iterable[str]) -> None:
-    """Refuse leaves that are called as an argument of a call.
+def check_name(argument: str, name: str) -> None:
+    """Refuse a leaf that is called as an argument of a call.
 
     Raises
     ------
     ArgumentError
         Naming `argument`.
     """
-    for name in names:
-        if name in _TAKEN:
-            wanted = "another name: a call has an argument of this one"
-            raise ArgumentError(argument, f"a leaf called {name!r}", wanted)
+    if name in _TAKEN:
+        wanted = "another name: a call has an argument of this one"
+        raise ArgumentError(argument, f"a leaf called {name!r}", wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class Operands:
-    """The leaves of a plan, and the dimensions of the value that it changes.
+def operand(leaves: Mapping[str, Leaf], name: str, value: object, problem: DenseProblem) -> Array:
+    """Return the value of a leaf as an array.
 
-    Attributes
+    Parameters
     ----------
     leaves : mapping of str to Leaf
-        By name.
-    dims : tuple of int
-        Dims of dst.
-    axis : int
-        Axis of the channels.
+        Leaves that there are, by name.
+    name : str
+        Name of the leaf.
+    value : ndarray
+        What a call brought.
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        Its dst is what the leaf has the dims of, or the channels or rows.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        By the name of the leaf: no value, a wrong one, or no such leaf.
     """
-
-    leaves: Mapping[str, Leaf]
-    dims: tuple[int, ...]
-    axis: int
-
-    @classmethod
-    def of(cls, leaves: Iterable[Leaf], dims: tuple[int, ...], axis: int) -> Operands:
-        """Return the operands for leaves, none of which may be called as an argument of a call.
-
-        Raises
-        ------
-        ArgumentError
-            A name that is taken.
-        """
-        named = {leaf.name: leaf for leaf in leaves}
-        check_names("chain", named)
-        return cls(named, dims, axis)
-
-    def checked(self, name: str, value: object) -> Array:
-        """Return the value of a leaf as an array.
-
-        Raises
-        ------
-        ArgumentError, DTypeError, ShapeError
-            By the name of the leaf: no value, a wrong one, or no such leaf.
-        """
-        if name not in self.leaves:
-            wanted = (
-                f"one of {', '.join(self.leaves)}" if self.leaves else "none: there are no leaves"
-            )
-            raise ArgumentError("operands", shown(name), wanted)
-        leaf = self.leaves[name]
-        if not isinstance(value, (np.ndarray, np.generic)):
-            got = "nothing" if value is None else type(value).__name__
-            raise ArgumentError(name, got, "a NumPy array: the chain has a leaf of this name")
-        array = np.asarray(value)
-        if array.dtype != dtypes.numpy_dtype(leaf.dtype):
-            raise DTypeError(name, str(array.dtype), str(dtypes.numpy_dtype(leaf.dtype)))
-        if leaf.extent == "per_tensor":
-            if array.size != 1:
-                raise ShapeError(name, str(array.shape), "one value")
-            return array
-        one = self.axis if leaf.extent == "per_channel" else -2
-        dims = self.dims if leaf.extent == "full" else (self.dims[one],)
-        if array.shape != dims:
-            raise ShapeError(name, str(array.shape), str(dims))
+    if name not in leaves:
+        wanted = f"one of {', '.join(leaves)}" if leaves else "none: there are no leaves"
+        raise ArgumentError("operands", shown(name), wanted)
+    leaf = leaves[name]
+    if not isinstance(value, (np.ndarray, np.generic)):
+        got = "nothing" if value is None else type(value).__name__
+        raise ArgumentError(name, got, "a NumPy array: the chain has a leaf of this name")
+    array = np.asarray(value)
+    if array.dtype != dtypes.numpy_dtype(leaf.dtype):
+        raise DTypeError(name, str(array.dtype), str(dtypes.numpy_dtype(leaf.dtype)))
+    if leaf.extent == "per_tensor":
+        if array.size != 1:
+            raise ShapeError(name, str(array.shape), "one value")
         return array
+    one = problem.channel_axis if leaf.extent == "per_channel" else -2
+    dims = problem.dst.dims if leaf.extent == "full" else (problem.dst.dims[one],)
+    if array.shape != dims:
+        raise ShapeError(name, str(array.shape), str(dims))
+    return array
 
-    def in_dims(self, name: str, array: Array, dims: tuple[int, ...]) -> Array:
-        """Return a checked operand in the dimensions of a primitive's argument."""
-        if self.leaves[name].extent != "per_channel":
-            return array.reshape(dims)
-        return np.broadcast_to(along(array, self.axis, len(self.dims)), dims)
+
+def operand_in_dims(leaf: Leaf, array: Array, problem: DenseProblem, dims: Dims) -> Array:
+    """Return a checked operand in the dimensions of a primitive's argument."""
+    if leaf.extent != "per_channel":
+        return array.reshape(dims)
+    return np.broadcast_to(along(array, problem.channel_axis, problem.dst.ndim), dims)
 
 
-@dataclass(frozen=True, slots=True)
-class Reshaped:
-    """The caller's dimensions of dst, and the primitive's: the same elements in the same order."""
+# The caller's dims of dst and those of the primitive, where they differ: the same elements in the
+# same order.
 
-    asked: tuple[int, ...]
-    run: tuple[int, ...]
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether the two differ."""
-        return self.asked != self.run
+def asked_array(name: str, array: Array, asked: Dims, run: Dims) -> Array:
+    """Return an array of dst's dims in those that run; others as they are.
 
-    def into(self, name: str, array: Array) -> Array:
-        """Return an array of dst's dims in those that run; others as they are.
+    Parameters
+    ----------
+    name : str
+        Its name, for errors.
+    array : ndarray
+        What a call brought.
+    asked, run : tuple of int
+        Dims of dst, as the caller and as the primitive has them.
 
-        Raises
-        ------
-        ShapeError
-            An array in the dims that run, which are none of the caller's business.
-        """
-        if not self.is_needed or array.shape != self.asked:
-            if self.is_needed and array.shape == self.run:
-                raise ShapeError(name, str(array.shape), str(self.asked))
-            return array
-        return array.reshape(self.run)
+    Raises
+    ------
+    ShapeError
+        An array in the dims that run, which are none of the caller's business.
+    """
+    if asked == run or array.shape != asked:
+        if asked != run and array.shape == run:
+            raise ShapeError(name, str(array.shape), str(asked))
+        return array
+    return array.reshape(run)
 
-    def output(self, out: Array, dtype: str, read: Mapping[str, Array]) -> Array:
-        """Return where to store in the dims that run: `out`, seen so, or a copy of it.
 
-        Raises
-        ------
-        ArgumentError, DTypeError, ShapeError, LayoutError, AliasError
-            An `out` that cannot take the result.
-        """
-        if not self.is_needed:
-            return out
-        if out.shape != self.asked:
-            raise ShapeError("out", str(out.shape), str(self.asked))
-        wanted = dtypes.numpy_dtype(dtype)
-        if out.dtype != wanted:
-            raise DTypeError("out", str(out.dtype), str(wanted))
-        seen = out.reshape(self.run)
-        if not np.may_share_memory(seen, out) and out.size:
-            check_out(out, read, [name for name in read if name != "src"])
-        return seen
+def asked_output(out: Array, dst: TensorSpec, asked: Dims, read: Mapping[str, Array]) -> Array:
+    """Return where to store in the dims that run: `out`, seen so, or a copy of it.
 
-    def back(self, dst: Array) -> Array:
-        """Return a result in the caller's dims."""
-        return dst.reshape(self.asked) if self.is_needed else dst
+    Parameters
+    ----------
+    out : ndarray
+        What the caller wants written.
+    dst : TensorSpec
+        The result, as the primitive has it.
+    asked : tuple of int
+        Its dims, as the caller has it.
+    read : mapping of str to ndarray
+        What is read meanwhile.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError, LayoutError, AliasError
+        An `out` that cannot take the result.
+    """
+    if asked == dst.dims:
+        return out
+    if out.shape != asked:
+        raise ShapeError("out", str(out.shape), str(asked))
+    wanted = dtypes.numpy_dtype(dst.dtype)
+    if out.dtype != wanted:
+        raise DTypeError("out", str(out.dtype), str(wanted))
+    seen = out.reshape(dst.dims)
+    if not np.may_share_memory(seen, out) and out.size:
+        check_out(out, read, [name for name in read if name != "src"])
+    return seen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.composer import asks_for_sums, compose
+from pyonednn_q.compose.composer import added_to_sums, compose
 from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point, unit_map
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
@@ -18,7 +18,7 @@ from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.form import AS_ASKED, Form
 from pyonednn_q.ops.planned import Planned, prepare_plan
-from pyonednn_q.ops.staged import Quantizer, SourceLevels
+from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.post_ops import BinaryPostOp, PReluPostOp
 from pyonednn_q.qparams import QParams
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.settings import Settings, ZeroPointCarrier
     from pyonednn_q.ops.weights import Weights
     from pyonednn_q.primitive.dense_facts import DenseProblem
-    from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
 
@@ -83,34 +82,6 @@ class Composition:
     plan: Plan
     carried: SrcZeroPoint
     packed: Packed
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A plan on its primitive.
-
-    Attributes
-    ----------
-    planned : Planned
-        What runs.
-    unit_map : ndarray or None
-        f32, of dst's dims or 1: what a call's own zero points are multiplied by and subtracted.
-    is_unsigned : bool
-        Whether it takes u8 codes that are 128 more than those of the s8 source.
-    quantizers : dict
-        Quantizers of `SourceLevels`, by the layout of the float source.
-    hot_making : dict
-        Calls that make codes of their source, by what runs and whether the source is s8; from
-        `hot_call_for`.
-    """
-
-    planned: Planned
-    unit_map: NDArray[np.float32] | None = None
-    is_unsigned: bool = False
-    quantizers: dict[TensorSpec, Quantizer] = field(default_factory=dict, compare=False)
-    hot_making: dict[tuple[Planned, bool], Callable[..., Any] | None] = field(
-        default_factory=dict, compare=False
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +160,14 @@ class Asking:
     @property
     def as_asked(self) -> tuple[Form, str]:
         """Form that changes nothing, and the layout of arrays."""
-        return Form.as_asked(self.problem, self.settings.post), self.settings.layout
+        return Form(self.problem, self.problem, self.settings.post), self.settings.layout
 
     @property
     def may_part(self) -> bool:
         """Whether what follows the sums may be a primitive of its own."""
         return not self.settings.strict and self.composition().plan.is_whole
 
-    def ready(self) -> Ready:
+    def ready(self) -> Planned:
         """Compose and prepare just this.
 
         Raises
@@ -234,7 +205,8 @@ class Asking:
         )
         if self.form is not None and self.form.name != AS_ASKED:
             planned = planned.in_form(self.form)
-        return Ready(planned, unit, self.is_unsigned)
+        planned.unit_map, planned.is_unsigned = unit, self.is_unsigned
+        return planned
 
     def _carried_note(self, carried: SrcZeroPoint) -> str:
         point = f"{carried.value:g}" if self.settings.dynamic is None else "of each call"
@@ -267,16 +239,17 @@ class Asking:
     def _composed(self, key: CompositionKey) -> Composition:
         problem, settings = self.problem, self.settings
         known = tuple(self.compositions.items())  # a signal handler may add some
-        # Facts depend on the first six, but for dims: an operator bounds its sums once.
-        alike = [one for other, one in known if other[:6] == key[:6]]
-        if alike:
-            carried = alike[0].carried
-            facts = replace(
-                alike[0].plan.facts,
-                ndims=problem.dst.ndim,
-                wei_ndims=problem.wei.ndim,
-                dst_dims=problem.dst.dims,
-            )
+        for other, one in known:
+            # Facts depend on the first six, but for dims: an operator bounds its sums once.
+            if other[:6] == key[:6]:
+                carried = one.carried
+                facts = replace(
+                    one.plan.facts,
+                    ndims=problem.dst.ndim,
+                    wei_ndims=problem.wei.ndim,
+                    dst_dims=problem.dst.dims,
+                )
+                break
         else:
             carried = self._carried(key.by)
             facts = self._facts(carried)
@@ -294,7 +267,7 @@ class Asking:
         _check_reach(plan)
         # Operands and slopes have dims that dst's size decides, so what is left over may follow
         # from it; nothing else of a plan knows it.
-        of_size = any(isinstance(post_op, (BinaryPostOp, PReluPostOp)) for post_op in plan.post_ops)
+        of_size = {BinaryPostOp, PReluPostOp}.intersection(map(type, plan.post_ops))
         if plan.is_whole and not of_size:
             plan = replace(plan, facts=replace(facts, dst_dims=None))
         for other, one in known:
@@ -368,7 +341,7 @@ class Asking:
         acc = acc_interval(self.problem, self.wei, carried.value, wei_point.least)
         # Integers that float32 would round carry it themselves.
         by_integers = replace(facts, acc=acc, src_zero_point=round(carried.value))
-        if carried.value.is_integer() and asks_for_sums(settings.post, by_integers):
+        if carried.value.is_integer() and added_to_sums(settings.post, by_integers) is not None:
             return by_integers
         return replace(facts, acc=acc, acc_map=True)
 

@@ -42,29 +42,24 @@ class Form:
 
     Attributes
     ----------
-    name : str
-        Name of the form.
     asked, problem : problems
         What was asked, and what it becomes.
     chain : Chain
         What follows.
+    name : str
+        Name of the form; by default, of the one that changes nothing.
     has_leaf : bool
         Whether what a Sum reads is an operand.
     arrays : mapping of str to TensorSpec
         How arrays of calls lie, where the problem's tensors lie otherwise; as in `prepare`.
     """
 
-    name: str
     asked: DenseProblem
     problem: DenseProblem
     chain: Chain
+    name: str = AS_ASKED
     has_leaf: bool = False
     arrays: Mapping[str, TensorSpec] = field(default_factory=dict, hash=False)
-
-    @classmethod
-    def as_asked(cls, problem: DenseProblem, chain: Chain) -> Form:
-        """Return the form of a problem and a chain that changes nothing."""
-        return cls(AS_ASKED, problem, problem, chain)
 
     @property
     def is_product(self) -> bool:

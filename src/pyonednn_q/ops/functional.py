@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.ops.arrays import check_names
+from pyonednn_q.ops.arrays import check_name
 from pyonednn_q.ops.cache import CacheInfo, OperatorCache
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
@@ -224,5 +224,6 @@ def _call(
     if not (isinstance(operands, Mapping) and all(isinstance(name, str) for name in operands)):
         wanted = "a mapping: the arrays of the chain's leaves, by name"
         raise ArgumentError("operands", type(operands).__name__, wanted)
-    check_names("operands", operands)
+    for name in operands:
+        check_name("operands", name)
     return operator(src, out=out, residual=residual, **operands)

@@ -13,7 +13,7 @@ from pyonednn_q.native.passes import as_rows
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.ops.arrays import as_output
 from pyonednn_q.ops.grouped_weights import PackedWeights
-from pyonednn_q.ops.source import OFFSET
+from pyonednn_q.ops.source import OFFSET, Codes
 from pyonednn_q.predict.grouped_sums import grouped_sums
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shown
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyonednn_q.native.program import Pass
-    from pyonednn_q.ops.definition import Definition
+    from pyonednn_q.ops.on_primitives import OnPrimitives
 
     Hot = Callable[..., Any]
 
@@ -60,7 +60,7 @@ class OnGroups:
 
     def __call__(
         self,
-        definition: Definition,
+        definition: OnPrimitives,
         src: Array,
         out: object,
         residual: object,
@@ -86,7 +86,7 @@ class OnGroups:
             return dst, None
         return dst, product.hot_call(dynamic, 0 if definition.axis == -1 else 2)
 
-    def product(self, definition: Definition) -> GroupProduct:
+    def product(self, definition: OnPrimitives) -> GroupProduct:
         """Return the packed weights; pack them if they are new."""
         if self._product is None:
             with self._lock.held:
@@ -106,12 +106,12 @@ class OnGroups:
                     self._product = product
         return self._product
 
-    def as_pass(self, definition: Definition, src_dims: Dims) -> Pass | None:
+    def as_pass(self, definition: OnPrimitives, src_dims: Dims) -> Pass | None:
         """Return the step of a program for float32 sources without gaps; None if Python does more.
 
         Parameters
         ----------
-        definition : Definition
+        definition : OnPrimitives
             Whose weights they are.
         src_dims : tuple of int
             Dims of the source.
@@ -121,7 +121,7 @@ class OnGroups:
             return None
         return self.product(definition).as_pass(rows, dynamic)
 
-    def model(self, definition: Definition, src: Array) -> Array:
+    def model(self, definition: OnPrimitives, src: Array) -> Array:
         """Return what a call returns, in NumPy: see `predict.grouped_sums`."""
         dims = _dst_dims(definition, src.shape)
         codes, scale, point = _codes_of(definition, src, self.wei_q.block[0])
@@ -159,7 +159,7 @@ class OnGroups:
         """Bytes of packed weights."""
         return 0 if self._product is None else self._product.nbytes
 
-    def _run(self, definition: Definition, product: GroupProduct, src: Array, dst: Array) -> None:
+    def _run(self, definition: OnPrimitives, product: GroupProduct, src: Array, dst: Array) -> None:
         rows = dst.size // dst.shape[-1]
         if not rows:
             return
@@ -171,7 +171,7 @@ class OnGroups:
         codes, scale, point = _codes_of(definition, src, product.group)
         product.run_codes(codes, scale, point, to)
 
-    def _verify(self, definition: Definition, product: GroupProduct) -> None:
+    def _verify(self, definition: OnPrimitives, product: GroupProduct) -> None:
         rng = np.random.default_rng(0)
         inner = definition.weights.dims[0 if definition.axis == -1 else 1]
         src = rng.standard_normal((_CHECKED_ROWS, inner)).astype(np.float32)
@@ -187,7 +187,7 @@ class OnGroups:
             )
 
 
-def _has_point(definition: Definition) -> bool:
+def _has_point(definition: OnPrimitives) -> bool:
     """Tell whether a source has zero points as s8, which the kernel makes of u8: 128 less."""
     src_q = definition.settings.src_q
     if isinstance(src_q, QParams) and src_q.dtype == "u8":
@@ -202,15 +202,13 @@ def turned(wei_q: QParams) -> QParams:
     return QParams(scale, point, wei_q.dtype, axis=1 - wei_q.axis % 2, block=wei_q.block)
 
 
-def _codes_of(definition: Definition, src: Array, group: int) -> tuple[Array, Array, Array]:
+def _codes_of(definition: OnPrimitives, src: Array, group: int) -> tuple[Array, Array, Array]:
     """Return codes of rows, and scales and zero points: one a row, or one a group of it."""
     dynamic, inner = definition.settings.dynamic, src.shape[-1]
     by_group = dynamic is not None and dynamic.extent == "per_group"
     parts = inner // group if by_group else 1
-    if by_group:
-        codes = definition._codes(src.reshape(-1, group), None)
-    else:
-        codes = definition._codes(src, None)
+    source = src.reshape(-1, group) if by_group else src
+    codes = definition._codes(source, None) or Codes(source)
     values = np.ascontiguousarray(codes.values).reshape(-1, inner)
     scale, point = codes.scale, codes.zero_point
     if scale is None or point is None:
@@ -223,7 +221,7 @@ def _codes_of(definition: Definition, src: Array, group: int) -> tuple[Array, Ar
     return values, np.ascontiguousarray(scale), np.ascontiguousarray(point)
 
 
-def _dst_dims(definition: Definition, src_dims: Dims) -> Dims:
+def _dst_dims(definition: OnPrimitives, src_dims: Dims) -> Dims:
     """Return dims of a result.
 
     Raises

@@ -14,9 +14,9 @@ import numpy as np
 
 from pyonednn_q.argument import integers
 from pyonednn_q.errors import ShapeError
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.native.runtime import HotCallable
 from pyonednn_q.ops.arrays import as_array
-from pyonednn_q.ops.definition import Definition
 from pyonednn_q.ops.on_groups import OnGroups
 from pyonednn_q.ops.on_primitives import OnPrimitives
 from pyonednn_q.ops.requantized import Requantized
@@ -37,7 +37,7 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 
-class Operator(HotCallable, Definition, hot=True):
+class Operator(HotCallable, OnPrimitives, hot=True):
     """Base of `Conv`, `Deconv`, `InnerProduct` and `MatMul`. Safe from many threads at once.
 
     Attributes
@@ -51,16 +51,19 @@ class Operator(HotCallable, Definition, hot=True):
     """
 
     def __init__(self, wei: object, bias: object, options: dict[str, Any]) -> None:
-        wei_q = options.pop("wei_q")
-        settings = Settings.of(**options)
+        wei_q, dst_q = options.pop("wei_q"), options["dst_q"]
+        if options["dst"] is None:
+            options["dst"] = dst_q.dtype if isinstance(dst_q, QParams) else "f32"
+        if options["post"] is None:
+            options["post"] = Chain()
+        settings = Settings(**options)
         wei_array, groups = as_array("wei", wei), self.groups
         super().__init__(wei_array, bias, wei_q, settings)
-        self._runner: OnPrimitives | Requantized | OnGroups
+        self._runner: Requantized | OnGroups | None = None
         if isinstance(wei_q, QParams) and wei_q.block:
             self._runner = OnGroups(wei_q)
         elif settings.requantize is None:
-            self._runner = OnPrimitives()
-            self._runner.compose(self)
+            self._compose_ahead()
         else:
             assert wei_q is not None
             self._runner = Requantized(self, wei_array, wei_q, groups)
@@ -102,7 +105,12 @@ class Operator(HotCallable, Definition, hot=True):
             A shape that no implementation takes, with the reasons.
         """
         # Arrays that fit the last primitive as they are went straight there.
-        dst, hot = self._runner(self, as_array("src", src), out, residual, operands)
+        array = as_array("src", src)
+        if self._runner is None:
+            ready = self._ready_for(array.shape, self._src_dtype(array))
+            dst, hot = self._run(ready, array, out, residual, operands)
+        else:
+            dst, hot = self._runner(self, array, out, residual, operands)
         self._hot = hot or self._hot
         return cast("Array", dst if out is None else out)
 
@@ -122,6 +130,8 @@ class Operator(HotCallable, Definition, hot=True):
         dims = integers("src_dims", src_dims)
         if min(dims, default=0) < 0:
             raise ShapeError("src_dims", str(dims), "no negative dimension")
+        if self._runner is None:
+            return self._ready_for(dims, src_dtype)
         return self._runner.prepare(self, dims, src_dtype)
 
     def making_codes(self, src_dims: Dims) -> tuple[Prepared, Pass, list[int]] | None:
@@ -139,12 +149,12 @@ class Operator(HotCallable, Definition, hot=True):
             operand), and how many there are. None without a dynamic source, and where Python does
             more.
         """
-        dynamic, runner = self.settings.dynamic, self._runner
-        if dynamic is None or not isinstance(runner, OnPrimitives):
+        dynamic = self.settings.dynamic
+        if dynamic is None or self._runner is not None:
             return None
-        ready = runner.ready_for(self, src_dims, dynamic.dtype)
+        ready = self._ready_for(src_dims, dynamic.dtype)
         rows = 1 if dynamic.extent == "per_tensor" else self._rows(src_dims)
-        dims = src_dims, self._dst_dims(src_dims, ready.planned)
+        dims = src_dims, self._dst_dims(src_dims, ready)
         return codes_for(ready, dynamic, self.weights.parts, rows, dims)
 
     @property
@@ -165,7 +175,11 @@ class Operator(HotCallable, Definition, hot=True):
     def clear(self) -> None:
         """Let go of primitives and packed weights; calls that come make them again."""
         self._hot = None
-        self._runner.clear()
+        self._ready.clear()
+        self._compositions.clear()
+        self._as_u8 = False
+        if self._runner is not None:
+            self._runner.clear()
 
     def plan(self, src_dims: Dims) -> Plan:
         """Return the plan for a shape: what was folded where, what was refused, how exact it is."""
@@ -185,17 +199,24 @@ class Operator(HotCallable, Definition, hot=True):
     @property
     def shapes(self) -> tuple[Dims, ...]:
         """Sources that primitives are ready for."""
+        if self._runner is None:
+            return tuple(dims for dims, _ in self._ready)
         return self._runner.shapes
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Deviations from the request that the plan does not mention."""
-        return self._runner.notes or tuple(filter(None, [self.weights.note]))
+        done = () if self._runner is None else self._runner.notes
+        return done or tuple(filter(None, [self.weights.note]))
 
     @property
     def wei_bytes(self) -> int:
         """Bytes of packed weights, over all layouts that primitives asked for."""
-        return self._runner.wei_bytes
+        if self._runner is not None:
+            return self._runner.wei_bytes
+        compositions = tuple(self._compositions.values())  # other threads may add some
+        packed = {id(one.packed): one.packed for one in compositions}
+        return sum(one.nbytes for one in packed.values())
 
     def __copy__(self) -> Self:
         twin = object.__new__(type(self))
@@ -203,10 +224,12 @@ class Operator(HotCallable, Definition, hot=True):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        return dict(self.__dict__)
+        of_process = ("_ready", "_compositions", "_as_u8", "_lock")
+        return {name: value for name, value in self.__dict__.items() if name not in of_process}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._begin()
         self._hot = None
 
     def __repr__(self) -> str:

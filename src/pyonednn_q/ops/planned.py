@@ -19,9 +19,9 @@ from pyonednn_q.native import Packed, Prepared, prepare
 from pyonednn_q.native.arrays import check_out, checked, empty
 from pyonednn_q.native.runtime import HotCallable
 from pyonednn_q.ops.accumulator import Accumulator, accumulator
-from pyonednn_q.ops.arrays import Operands
+from pyonednn_q.ops.arrays import check_name, operand, operand_in_dims
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
-from pyonednn_q.ops.staged import Rest
+from pyonednn_q.ops.staged import Quantizer, Rest
 from pyonednn_q.primitive.post_ops import SumPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.windowed import arranged
@@ -30,7 +30,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from pyonednn_q.native.first_run import SelfCheck
     from pyonednn_q.ops.gain import Tuning
@@ -85,21 +85,24 @@ def prepare_plan(
         got = problem.tensors[name].dtype
         if got != dtype:
             raise DTypeError("problem", f"{name} of {got}", f"{dtype}, which the plan is for")
-    leaves = Operands.of(plan.leaves, problem.dst.dims, problem.channel_axis)
-    leaf_values = named("operands", operands, object)
-    fixed = {name: leaves.checked(name, value) for name, value in leaf_values.items()}
+    leaves = {leaf.name: leaf for leaf in plan.leaves}
+    for name in leaves:
+        check_name("chain", name)
+    fixed = named("operands", operands, object)
+    for name, value in fixed.items():
+        fixed[name] = operand(leaves, name, value, problem)
     values = plan.values()
     for name, leaf in plan.operands:
         if leaf in fixed:
-            values[name] = leaves.in_dims(leaf, fixed[leaf], plan.operand_dims(name))
+            dims = plan.operand_dims(name)
+            values[name] = operand_in_dims(leaves[leaf], fixed[leaf], problem, dims)
     packed = wei if isinstance(wei, Packed) else Packed(plan.wei(arranged(problem, wei)))
     loops: Any = {"allow_reference": allow_reference, "self_check": self_check}
     options = {**loops, "saturation": saturation, "implementation": implementation, "apart": apart}
-    # Where something is left over, the primitive stores another type.
-    seen = {
-        name: replace(spec, dtype=whole.tensors[name].dtype)
-        for name, spec in named("arrays", arrays, TensorSpec).items()
-    }
+    seen = named("arrays", arrays, TensorSpec)
+    for name, spec in seen.items():
+        # Where something is left over, the primitive stores another type.
+        seen[name] = replace(spec, dtype=whole.tensors[name].dtype)
     added = plan.bias_values(bias)
     primitive = prepare(
         whole,
@@ -116,8 +119,8 @@ def prepare_plan(
         rest = accumulator(plan, primitive, packed, added, seen, **options)
     if not (plan.sums or plan.is_whole):
         rest = Rest.of(plan, primitive.layout("dst"), **loops)
-    form = Form.as_asked(problem, plan.chain)
-    return Planned(plan, primitive, form, leaves, fixed, rest, decided)
+    form = Form(problem, problem, plan.chain)
+    return Planned(plan, primitive, form, fixed, rest, items("decided", decided, str))
 
 
 class Planned(HotCallable, hot=True):
@@ -135,55 +138,53 @@ class Planned(HotCallable, hot=True):
         Whether the primitive adds to what dst holds.
     form : Form
         How what was asked is put to the primitive.
-    leaves : tuple of str
-        Operands that every call takes by keyword.
+    leaves, fixed : tuple of str, and mapping of str to ndarray
+        Operands that every call takes by keyword; and those that are the same, in the form's dims.
     decided : tuple of str
         What was decided before composing.
-    dst : TensorSpec
-        Dims, data type and strides of a result that needs no copy.
-    src_dims : tuple of int
-        Dims of a source.
+    dst, src_dims : TensorSpec and tuple of int
+        Dims, data type and strides of a result that needs no copy; and dims of a source.
     nbytes : int
         About how many bytes it takes beside weights: those of its primitives.
-    tuning : Tuning or None
-        Why this one, where several were timed.
-    tried : tuple of (str, str)
-        Ways that were tried before it, and why each was not taken.
+    tuning, tried : Tuning or None, and tuple of (str, str)
+        Why this one, where several were timed; ways tried before it, and why each was not taken.
+    unit_map : ndarray or None
+        f32, of dst's dims or 1: what a call's own zero points are multiplied by and subtracted.
+    is_unsigned : bool
+        Whether it takes u8 codes that are 128 more than those of the s8 source.
+    quantizers : dict
+        Quantizers of `SourceLevels`, by the layout of the float source.
+    hot_making : dict
+        Calls that make codes of their source, by whether that is s8; from `hot_call_for`.
     """
 
     tuning: Tuning | None = None
     tried: tuple[tuple[str, str], ...] = ()
+    unit_map: NDArray[np.float32] | None = None
+    is_unsigned = False
 
     def __init__(
         self,
         plan: Plan,
         primitive: Prepared,
         form: Form,
-        operands: Operands,
-        fixed: Mapping[str, Array],
+        fixed: dict[str, Array],
         rest: Rest | Accumulator | None,
         decided: tuple[str, ...] = (),
     ) -> None:
-        instance("plan", plan, Plan)
-        instance("primitive", primitive, Prepared)
-        instance("form", form, Form)
-        instance("operands", operands, Operands)
-        if rest is not None:
-            instance("rest", rest, Rest, Accumulator)
-        fixed = named("fixed", fixed, np.ndarray)
         self.plan = plan
-        self.decided = items("decided", decided, str)
+        self.decided = decided
         self.primitive = primitive
         self.form = form
         bound = {*fixed, RESIDUAL_LEAF} if form.has_leaf else set(fixed)
-        self.leaves = tuple(name for name in operands.leaves if name not in bound)
+        self._leaves = {leaf.name: leaf for leaf in plan.leaves}
+        self.leaves = tuple(name for name in self._leaves if name not in bound)
         # The same memory: arrays need not be looked at in Python.
         specs = form.seen(primitive.layout("dst"))
         self.seen = primitive.seen_as(specs) if specs else primitive
         self.dst: TensorSpec = replace(self.seen.layout("dst"), dtype=plan.facts.dst)
         self.src_dims = form.asked.src.dims
-        self._operands = operands
-        self._fixed = fixed
+        self.fixed = fixed
         self._rest = rest
         leaf_of = dict(plan.operands)
         self._inputs = tuple(
@@ -191,14 +192,19 @@ class Planned(HotCallable, hot=True):
             for name in primitive.inputs
             if name != SRC
         )
-        self._read = _read(plan, form, operands)
-        self.carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
+        self._read = self._leaves[RESIDUAL_LEAF].dtype if form.has_leaf else None
+        for step in plan.chain.steps:
+            if isinstance(step, Sum):  # all of a chain read the same
+                self._read = step.dtype or plan.facts.dst
+        self.carries_sum = SumPostOp in map(type, plan.post_ops)
         self.nbytes = primitive.nbytes + (0 if rest is None else rest.nbytes)
         is_alone = not (rest or form.has_leaf) and (self._read is None or self.carries_sum)
         self.inputs = (SRC, *(leaf for leaf, _ in self._inputs)) if is_alone else None
         self._is_bare = is_alone and not self.leaves and self._read is None
         # Not itself, which would keep its memory until the garbage collector comes.
         self._row_major: Planned | None = None
+        self.quantizers: dict[TensorSpec, Quantizer] = {}
+        self.hot_making: dict[bool, Callable[..., Any] | None] = {}
         self._stays: bool | None = None
         if is_alone and not self.leaves:
             self._hot = self.seen.hot_with_residual if self.carries_sum else self.seen.hot
@@ -236,17 +242,16 @@ class Planned(HotCallable, hot=True):
         """
         if self._is_bare and residual is None and not operands:
             return self.seen(src, out=out)
-        form = self.form
-        leaves = self._fixed | self._leaves_of(operands)
+        form, leaves = self.form, self.fixed | self._leaves_of(operands)
         before = self._before(out, residual)
         if out is not None:
             # As they were given: views of them may be copies.
             views = {name: np.asarray(array) for name, array in operands.items()}
-            self._check_out(out, {"src": src, **self._fixed, **views}, before)
+            self._check_out(out, {"src": src, **self.fixed, **views}, before)
         before = None if before is None else form.inward(before)
         if form.has_leaf and before is not None:
-            leaf = self._operands.leaves[RESIDUAL_LEAF]
-            leaves[RESIDUAL_LEAF], before = before.view(dtypes.numpy_dtype(leaf.dtype)), None
+            as_leaf = dtypes.numpy_dtype(self._leaves[RESIDUAL_LEAF].dtype)
+            leaves[RESIDUAL_LEAF], before = before.view(as_leaf), None
         x = form.inward(checked("src", src, self.seen.layout(SRC)))
         return form.stored(partial(self._run, x, leaves, before), out)
 
@@ -254,7 +259,10 @@ class Planned(HotCallable, hot=True):
         self, x: Array, leaves: dict[str, Array], before: Array | None, out: Array | None
     ) -> Array:
         """Run on arrays in the dims of the primitive."""
-        inputs = [self._operands.in_dims(leaf, leaves[leaf], dims) for leaf, dims in self._inputs]
+        problem, known = self.form.problem, self._leaves
+        inputs = [
+            operand_in_dims(known[leaf], leaves[leaf], problem, dims) for leaf, dims in self._inputs
+        ]
         if self._rest is None:
             return self.primitive(x, *inputs, out=self._target(out, before))
         if isinstance(self._rest, Accumulator):
@@ -278,6 +286,12 @@ class Planned(HotCallable, hot=True):
         """What `seen` reads beside dst, a residual that is an operand too; None if more runs."""
         leaves = (RESIDUAL if leaf == RESIDUAL_LEAF else leaf for leaf, _ in self._inputs)
         return (SRC, *leaves) if self._rest is None else None
+
+    @property
+    def making_codes(self) -> tuple[Callable[..., Any] | None, ...]:
+        """Calls that make codes of their source, row-major ones too."""
+        other = {} if self._row_major is None else self._row_major.hot_making
+        return (*self.hot_making.values(), *other.values())
 
     def row_major(self) -> Planned:
         """Return the same for row-major sources and results, which the library copies itself.
@@ -303,8 +317,9 @@ class Planned(HotCallable, hot=True):
 
     def _on(self, primitive: Prepared, form: Form) -> Planned:
         rest = copy(self._rest) if isinstance(self._rest, Accumulator) else self._rest
-        other = Planned(self.plan, primitive, form, self._operands, self._fixed, rest, self.decided)
+        other = Planned(self.plan, primitive, form, self.fixed, rest, self.decided)
         other.tuning, other.tried = self.tuning, self.tried
+        other.unit_map, other.is_unsigned = self.unit_map, self.is_unsigned
         return other
 
     def __copy__(self) -> Planned:
@@ -313,11 +328,6 @@ class Planned(HotCallable, hot=True):
     def empty(self) -> Array:
         """Return an uninitialised array to pass as `out`, in the layout that needs no copy."""
         return empty(self.dst)
-
-    @property
-    def fixed(self) -> dict[str, Array]:
-        """Leaves that are the same in every call, by name, in the form's dims."""
-        return dict(self._fixed)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -348,7 +358,8 @@ class Planned(HotCallable, hot=True):
                 wanted = f"one of {', '.join(self.leaves)}" if self.leaves else "no operands"
                 raise ArgumentError("operands", shown(name), wanted)
         seen = {name: self.form.operand(operands.get(name)) for name in self.leaves}
-        return {name: self._operands.checked(name, array) for name, array in seen.items()}
+        problem, leaves = self.form.problem, self._leaves
+        return {name: operand(leaves, name, array, problem) for name, array in seen.items()}
 
     def _before(self, out: Array | None, residual: Array | None) -> Array | None:
         """Return what the Sum reads, or ``None`` if the chain has none."""
@@ -356,9 +367,8 @@ class Planned(HotCallable, hot=True):
             if residual is not None:
                 raise ArgumentError("residual", "an array", "None: the chain has no Sum")
             return None
-        name, array = (
-            ("residual", residual) if out is None or residual is not None else ("out", out)
-        )
+        from_out = out is not None and residual is None
+        name, array = ("out", out) if from_out else ("residual", residual)
         if array is None:
             raise ArgumentError(name, "None", "the array that the Sum reads, or `out` with it")
         instance(name, array, np.ndarray)
@@ -388,13 +398,3 @@ class Planned(HotCallable, hot=True):
         dst = self.primitive.empty("dst") if out is None else out
         np.copyto(dst, before.view(dst.dtype))
         return dst
-
-
-def _read(plan: Plan, form: Form, operands: Operands) -> str | None:
-    """Return the type of what a Sum reads, or its leaf; ``None`` without either."""
-    if form.has_leaf:
-        return operands.leaves[RESIDUAL_LEAF].dtype
-    for step in plan.chain.steps:
-        if isinstance(step, Sum):  # all of a chain read the same
-            return step.dtype or plan.facts.dst
-    return None

@@ -12,20 +12,20 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.arrays import Reshaped, as_array
+from pyonednn_q.ops.arrays import as_array, asked_array
 from pyonednn_q.ops.form import RESIDUAL_LEAF
 from pyonednn_q.ops.on_groups import OnGroups
-from pyonednn_q.ops.on_primitives import OnPrimitives
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.requantized import Requantized
+from pyonednn_q.ops.source import Codes
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
 
 if TYPE_CHECKING:
-    from pyonednn_q.ops.asking import Ready
     from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
 
 Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,38 +65,36 @@ class OperatorModel:
         NoModelError
             See `KernelModel.run`.
         """
-        dims, arrays = self._arrays(src, residual, operands)
-        return self._back(dims, self.arithmetic.run(**arrays))
+        asked, arrays = self._arrays(src, residual, operands)
+        return self._back(asked, self.arithmetic.run(**arrays))
 
     def bounds(
         self, src: object, *, residual: object = None, **operands: object
     ) -> tuple[Array, Array]:
         """Return the least and the most that a call may return: see `KernelModel.bounds`."""
-        dims, arrays = self._arrays(src, residual, operands)
+        asked, arrays = self._arrays(src, residual, operands)
         lo, hi = self.arithmetic.bounds(**arrays)
-        return self._back(dims, lo), self._back(dims, hi)
+        return self._back(asked, lo), self._back(asked, hi)
 
     def _arrays(
         self, src: object, residual: object, operands: dict[str, object]
-    ) -> tuple[Reshaped, dict[str, Any]]:
+    ) -> tuple[Dims, dict[str, Any]]:
         operator, planned = self.operator, self.planned
         source = as_array("src", src)
         # An operator's own way from a caller's arrays to its primitive's.
-        ready = _ready(operator, source.shape, operator._src_dtype(source))  # noqa: SLF001
-        if ready.planned is not planned:
+        ready = operator._ready_for(source.shape, operator._src_dtype(source))  # noqa: SLF001
+        if ready is not planned:
             wanted = "a source of the shape and type that the model is for"
             raise ArgumentError("src", f"{source.dtype} {source.shape}", wanted)
-        dims = Reshaped(
-            operator._dst_dims(source.shape, planned),  # noqa: SLF001
-            planned.dst.dims,
-        )
-        codes = operator._codes(source, ready)  # noqa: SLF001
+        asked = operator._dst_dims(source.shape, planned)  # noqa: SLF001
+        in_dims = functools.partial(asked_array, asked=asked, run=planned.dst.dims)
+        codes = operator._codes(source, ready) or Codes(source)  # noqa: SLF001
         values, parts = codes.values, operator.weights.parts
         if parts is not None:
             values = parts.of(values.reshape(source.shape))
-        leaves = {name: dims.into(name, as_array(name, one)) for name, one in operands.items()}
+        leaves = {name: in_dims(name, as_array(name, one)) for name, one in operands.items()}
         leaves |= codes.operands(ready)
-        before = None if residual is None else dims.into("residual", as_array("residual", residual))
+        before = None if residual is None else in_dims("residual", as_array("residual", residual))
         arrays: dict[str, Any] = {
             "src": values.reshape(planned.src_dims),
             "wei": operator._wei_of(planned.form.asked),  # noqa: SLF001
@@ -105,10 +103,10 @@ class OperatorModel:
         }
         arrays = _in_form(planned.form, arrays)
         arrays["operands"] |= planned.fixed
-        return dims, arrays
+        return asked, arrays
 
-    def _back(self, dims: Reshaped, dst: Array) -> Array:
-        return dims.back(self.planned.form.outward(dst))
+    def _back(self, asked: Dims, dst: Array) -> Array:
+        return self.planned.form.outward(dst).reshape(asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,10 +267,3 @@ def _of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
         raise ArgumentError("operator", f"one on {problem.src.dtype} values", wanted)
     model = plan_model(planned.plan, problem, primitive.impl, runtime.isa(), runtime.version())
     return OperatorModel(operator, planned, model)
-
-
-def _ready(operator: Operator, src_dims: tuple[int, ...], src_dtype: str) -> Ready:
-    """Return what an operator on primitives has ready for a source."""
-    runner = operator._runner  # noqa: SLF001
-    assert isinstance(runner, OnPrimitives)
-    return runner.ready_for(operator, src_dims, src_dtype)

@@ -33,6 +33,7 @@ from pyonednn_q.native.arrays import check_out, lie_alike, memory_order
 from pyonednn_q.native.passes import requantize
 from pyonednn_q.ops.arrays import as_output
 from pyonednn_q.ops.shapes import Shapes
+from pyonednn_q.ops.source import Codes
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.qparams import QParams, along
 from pyonednn_q.requantize import requantizer
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pyonednn_q.dtypes import DType
-    from pyonednn_q.ops.definition import Definition
+    from pyonednn_q.ops.on_primitives import OnPrimitives
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.settings import Settings
     from pyonednn_q.ops.verification import Asked
@@ -72,7 +73,7 @@ class Requantized:
 
     Parameters
     ----------
-    definition : Definition
+    definition : OnPrimitives
         Its settings name a dialect.
     wei : ndarray
         Codes.
@@ -87,7 +88,7 @@ class Requantized:
         Sums that may leave 32 bits, or a bias that the dialect does not add.
     """
 
-    def __init__(self, definition: Definition, wei: Array, wei_q: QParams, groups: int) -> None:
+    def __init__(self, definition: OnPrimitives, wei: Array, wei_q: QParams, groups: int) -> None:
         settings, bias = definition.settings, definition.bias
         self.wei_scale, self.dialect = wei_q.scale, settings.requantize
         # Of the channels in a result: the last dimension after a matmul, else the second.
@@ -122,7 +123,7 @@ class Requantized:
         self._later = None if self.fused is None else (wei.copy(), wei_q.zero_point)
         self._bare = () if self.fused is not None else self._bare_products(definition, whole)
 
-    def _rounding_operator(self, definition: Definition, wei: Array, wei_q: QParams) -> Any:  # noqa: ANN401 - an operator
+    def _rounding_operator(self, definition: OnPrimitives, wei: Array, wei_q: QParams) -> Any:  # noqa: ANN401 - an operator
         """Return what makes the codes in one primitive, if the dialect is oneDNN's with a round."""
         settings, bias = definition.settings, definition.bias
         assert isinstance(settings.src_q, QParams)
@@ -147,7 +148,7 @@ class Requantized:
         }
         return definition.alike(wei, bias, self._groups, options)
 
-    def _bare_products(self, definition: Definition, wei: Array) -> tuple[Any, ...]:
+    def _bare_products(self, definition: OnPrimitives, wei: Array) -> tuple[Any, ...]:
         """Return operators of products with s8 weights, whose sum is the products with `wei`."""
         limits = exact_range(runtime.isa())
         while limits[1] > 1 and CODES * _load(np.clip(wei, *limits), definition.axis) > _S32.max:
@@ -156,7 +157,7 @@ class Requantized:
         weights = terms(wei, limits)
         return tuple(definition.alike(term, None, self._groups, options) for term in weights)
 
-    def products(self, definition: Definition, src_dims: Dims) -> tuple[Any, ...]:
+    def products(self, definition: OnPrimitives, src_dims: Dims) -> tuple[Any, ...]:
         """Return the operators that run for a shape: one that makes the codes, or bare products."""
         ready = self._ready.get(src_dims)
         if ready is not None:
@@ -186,7 +187,7 @@ class Requantized:
 
     def __call__(
         self,
-        definition: Definition,
+        definition: OnPrimitives,
         src: Array,
         out: object,
         residual: object,
@@ -214,7 +215,7 @@ class Requantized:
             return products[0](codes, out=out), products[0]._hot if codes is src else None  # noqa: SLF001
         return _finished(self._total(codes, products) if acc is None else acc, after, out), None
 
-    def prepare(self, definition: Definition, src_dims: Dims, _src_dtype: DType) -> Planned:
+    def prepare(self, definition: OnPrimitives, src_dims: Dims, _src_dtype: DType) -> Planned:
         """Return the first product's primitive for a shape."""
         if definition.asked is not None and self._ready.get(src_dims) is None:
             params = definition.settings.src_q
@@ -253,7 +254,7 @@ class Requantized:
         return sum(product.wei_bytes for product in self._all)
 
     def stated(
-        self, definition: Definition, src: Array, products: Sequence[Callable[[Array], Array]]
+        self, definition: OnPrimitives, src: Array, products: Sequence[Callable[[Array], Array]]
     ) -> Array:
         """Return the same by other products, one for each of ours, and NumPy's statement."""
         acc = self._total(self.codes(definition, src), products)
@@ -262,7 +263,7 @@ class Requantized:
 
     def _verify(
         self,
-        definition: Definition,
+        definition: OnPrimitives,
         asked: Asked,
         src_dims: Dims,
         products: tuple[Any, ...],
@@ -281,9 +282,10 @@ class Requantized:
         asked.verify(src_dims, params.dtype, products[0].prepare(src_dims), run)
 
     @staticmethod
-    def codes(definition: Definition, src: Array) -> Array:
+    def codes(definition: OnPrimitives, src: Array) -> Array:
         """Return the codes of a source."""
-        values: Array = definition._codes(src, None).values  # noqa: SLF001 - of what runs
+        codes = definition._codes(src, None) or Codes(src)  # noqa: SLF001 - of what runs
+        values: Array = codes.values
         settings = definition.settings
         settings.check_src(dtypes.from_numpy(values.dtype, "src", settings.src_wanted))
         return values if values.shape == src.shape else values.reshape(src.shape)
@@ -303,7 +305,7 @@ class Requantized:
 
     def _after_sums(
         self,
-        definition: Definition,
+        definition: OnPrimitives,
         src_dims: Dims,
         acc: Array,
         products: Sequence[Callable[[Array], Array]],
@@ -374,7 +376,7 @@ def _load(wei: Array, axis: int) -> int:
     return int((sizes.sum(axis=-2) if axis == -1 else sizes.reshape(len(sizes), -1).sum(1)).max())
 
 
-def _float32_holds(definition: Definition) -> bool:
+def _float32_holds(definition: OnPrimitives) -> bool:
     """Tell whether float32 holds all sums on their way, with whatever zero point of the source."""
     weights, axis, bias = definition.weights, definition.axis, definition.bias
     load = max(_load(np.clip(weights.values, *ends), axis) for ends in ((0, 127), (-128, 0)))

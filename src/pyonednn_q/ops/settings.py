@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Binary, Chain, Clip, Leaf
 from pyonednn_q.native import runtime
 from pyonednn_q.native.first_run import SelfCheck, checked_self_check
-from pyonednn_q.ops.arrays import check_names
+from pyonednn_q.ops.arrays import check_name
 from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
@@ -24,9 +24,6 @@ from pyonednn_q.requantize.catalogue import DialectName
 from pyonednn_q.requantize.rounding import round_real
 from pyonednn_q.rewrite.rule import Policy
 from pyonednn_q.shown import shown
-
-if TYPE_CHECKING:
-    from pyonednn_q.dtypes import DType
 
 __all__ = ["DialectName", "Layout", "Saturation", "SelfCheck", "Settings", "ZeroPointCarrier"]
 
@@ -73,9 +70,11 @@ class Settings:
     tune: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst", _STORED))
         instance("post", self.post, Chain)
-        operands = [step.operand for step in self.post if isinstance(step, Binary)]
-        check_names("post", [leaf.name for leaf in operands if isinstance(leaf, Leaf)])
+        for step in self.post.steps:
+            if isinstance(step, Binary) and isinstance(step.operand, Leaf):
+                check_name("post", step.operand.name)
         object.__setattr__(
             self, "layout", one_of("layout", self.layout, ("preserve", "channels_last", "dense"))
         )
@@ -91,7 +90,6 @@ class Settings:
         object.__setattr__(
             self, "zero_point", one_of("zero_point", self.zero_point, ("auto", *CARRIERS))
         )
-        object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst", _STORED))
         self._check_dynamic()
         for name in ("src_q", "dst_q"):
             params = getattr(self, name)
@@ -180,21 +178,6 @@ class Settings:
         if is_dynamic and self.zero_point == "bias":
             wanted = "'auto', 'attribute' or 'map': a bias cannot follow the zero point of a call"
             raise ArgumentError("zero_point", "'bias' with a dynamic source", wanted)
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        dst_q: QParams | None,
-        dst: DType | None,
-        post: Chain | None,
-        **others: Any,  # noqa: ANN401 - the other fields
-    ) -> Settings:
-        """Return settings, with the usual data type of the result where none is named."""
-        if dst is None:
-            dst = dst_q.dtype if isinstance(dst_q, QParams) else "f32"
-        stored = dtypes.checked(dst, "dst", _STORED)
-        return cls(dst_q=dst_q, dst=stored, post=Chain() if post is None else post, **others)
 
     @property
     def is_int8(self) -> bool:

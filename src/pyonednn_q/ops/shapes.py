@@ -122,8 +122,7 @@ _limits = {"count": 1024, "nbytes": 1 << 30, "dropped": 0}
 
 def shape_statistics() -> ShapeStatistics:
     """Return what operators keep for the shapes of their sources."""
-    kept = _living()
-    nbytes = sum(one.nbytes for one in kept)
+    kept, nbytes = _living()
     return ShapeStatistics(
         len(kept), nbytes, _limits["count"], _limits["nbytes"], _limits["dropped"]
     )
@@ -152,12 +151,13 @@ def limit_shapes(count: int | None = None, nbytes: int | None = None) -> None:
 
 def clear_shapes() -> None:
     """Let go of what operators keep, but for the last shape of each."""
-    for kept in _living():
+    for kept in _living()[0]:
         _drop(kept)
 
 
-def _living() -> list[_Kept[Any, Any]]:
-    living = []
+def _living() -> tuple[list[_Kept[Any, Any]], int]:
+    """Return what is kept, longest ago first, and how many bytes that takes."""
+    living, nbytes = [], 0
     for number in list(_ORDER):
         one = _ORDER.get(number)
         kept = None if one is None else one()
@@ -166,13 +166,13 @@ def _living() -> list[_Kept[Any, Any]]:
             _ORDER.pop(number, None)
         else:
             living.append(kept)
-    return living
+            nbytes += kept.nbytes
+    return living, nbytes
 
 
 def _shrink() -> None:
-    living = _living()
-    excess = len(living) - _limits["count"]
-    excess_bytes = sum(one.nbytes for one in living) - _limits["nbytes"]
+    living, nbytes = _living()
+    excess, excess_bytes = len(living) - _limits["count"], nbytes - _limits["nbytes"]
     for kept in living:
         if excess <= 0 and excess_bytes <= 0:
             return

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.errors import Error, UnsupportedError
     from pyonednn_q.native import Prepared
-    from pyonednn_q.ops.asking import Ready
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.weights import Parts
 
@@ -111,11 +110,11 @@ class Codes:
         point = None if self.zero_point is None else self.zero_point + np.int32(OFFSET)
         return Codes(self.values.view(np.uint8) ^ np.uint8(OFFSET), self.scale, point)
 
-    def operands(self, ready: Ready) -> dict[str, Array]:
+    def operands(self, planned: Planned) -> dict[str, Array]:
         """Return what the primitive takes beside the codes."""
         if self.scale is None or self.zero_point is None:
             return {}
-        planned, scale, point = ready.planned, self.scale, self.zero_point
+        scale, point = self.scale, self.zero_point
         later = planned.plan.facts.src_later
         if later == "per_row_of_batch":
             rows = (*planned.src_dims[:-1], 1)
@@ -123,19 +122,19 @@ class Codes:
             point = point.reshape(rows)
         points = {SRC_SCALE: scale, SRC_ZERO_POINT: point}
         operands = {name: value for name, value in points.items() if name in planned.leaves}
-        if ready.unit_map is not None:
+        if planned.unit_map is not None:
             # A tensor is scaled before the map is added, rows after it.
             factor = -point.astype(np.float32)
             if later == "per_row":
                 factor = factor[:, np.newaxis]
             with np.errstate(over="ignore"):  # as in the kernels
-                added = (factor * scale if later == "per_tensor" else factor) * ready.unit_map
+                added = (factor * scale if later == "per_tensor" else factor) * planned.unit_map
             operands[ACC_MAP] = np.broadcast_to(added, planned.dst.dims)
         return operands
 
 
 def static_codes(
-    values: Array, params: QParams | SourceLevels, ready: Ready | None = None
+    values: Array, params: QParams | SourceLevels, planned: Planned | None = None
 ) -> Codes:
     """Return codes of float32 values, in the layout they have.
 
@@ -145,15 +144,15 @@ def static_codes(
         NaN; or a scale that is no normal float32 number.
     """
     if isinstance(params, SourceLevels):
-        assert ready is not None  # none with requantize, which refuses such sources
-        return Codes(_levels(values, params, ready))
+        assert planned is not None  # none with requantize, which refuses such sources
+        return Codes(_levels(values, params, planned))
     scale, point = as_rows_take_them(params)
     if not values.size:
         return Codes(np.empty(values.shape, dtypes.numpy_dtype(params.dtype)))
     return Codes(quantize(as_rows(values), scale, point, params.dtype))
 
 
-def _levels(values: Array, params: SourceLevels, ready: Ready) -> Array:
+def _levels(values: Array, params: SourceLevels, planned: Planned) -> Array:
     """Return codes by a quantizer for the way in which the values lie, made at the first call."""
     if np.isnan(values).any():
         raise ArgumentError("src", "NaN", "numbers: NaN has no code")
@@ -161,9 +160,9 @@ def _levels(values: Array, params: SourceLevels, ready: Ready) -> Array:
         return np.empty(values.shape, dtypes.numpy_dtype(params.dtype))
     lies = TensorSpec.dense if values.flags.c_contiguous else TensorSpec.channels_last
     spec = lies(values.shape, params.dtype)
-    quantizer = ready.quantizers.get(spec)
+    quantizer = planned.quantizers.get(spec)
     if quantizer is None:
-        quantizer = ready.quantizers[spec] = Quantizer(params.cut, spec)
+        quantizer = planned.quantizers[spec] = Quantizer(params.cut, spec)
     return quantizer(values)
 
 
@@ -219,22 +218,20 @@ _BY_RANGE = frozenset((SRC, SRC_SCALE, SRC_ZERO_POINT, ACC_MAP))
 
 
 def hot_call_for(
-    ready: Ready, planned: Planned, params: object, src: Array, codes: Codes, dst_dims: Dims
+    planned: Planned, params: object, src: Array, codes: Codes, dst_dims: Dims
 ) -> Callable[..., Any] | None:
     """Return f(src, residual, out) for calls like one that ran, in the meaning of `Planned.hot`.
 
     Parameters
     ----------
-    ready : Ready
-        What says how codes reach the primitive.
     planned : Planned
-        What ran: that of `ready`, or its row-major form.
+        What ran.
     params : QParams, Dynamic, SourceLevels or None
         How the source is quantized.
     src : ndarray
         The source.
     codes : Codes
-        Its codes, with a scale for each row that has one; or the source, if it is codes.
+        Its codes, with a scale for each row that has one.
     dst_dims : tuple of int
         Dims of a result, as the caller has it.
 
@@ -243,28 +240,25 @@ def hot_call_for(
     callable or None
         None where more runs than the primitive, and where it reads what C++ does not make.
     """
-    if codes.values is src:
-        return planned.hot
-    is_s8 = ready.is_unsigned and src.dtype == np.int8
+    is_s8 = planned.is_unsigned and src.dtype == np.int8
     # Other levels than those have a quantizer of their own.
     if not (is_s8 or (isinstance(params, (QParams, Dynamic)) and src.dtype == np.float32)):
         return None
     # Weights in parts take each channel several times.
     if not src.size or planned.primitive.kind == "none" or src.size != prod(planned.src_dims):
         return None
-    key = planned, is_s8
-    if key not in ready.hot_making:
+    if is_s8 not in planned.hot_making:
         rows = 1 if codes.scale is None else codes.scale.size
         of = None if is_s8 else params
-        ready.hot_making[key] = _made(ready, planned, of, rows, (src.shape, dst_dims))
-    return ready.hot_making[key]
+        planned.hot_making[is_s8] = _made(planned, of, rows, (src.shape, dst_dims))
+    return planned.hot_making[is_s8]
 
 
 def _made(
-    ready: Ready, planned: Planned, params: object, rows: int, dims: tuple[Dims, Dims]
+    planned: Planned, params: object, rows: int, dims: tuple[Dims, Dims]
 ) -> Callable[..., Any] | None:
     """Return what makes codes of float32 as `params` say; without them, codes as u8 of s8 ones."""
-    inputs, unit = planned.inputs, _unit(ready)
+    inputs, unit = planned.inputs, _unit(planned)
     # Leaves of a chain may have any name where no range takes it.
     known = _BY_RANGE if isinstance(params, Dynamic) else {SRC}
     if inputs is None or not known.issuperset((*inputs, *planned.leaves)) or unit is None:
@@ -280,7 +274,7 @@ def _made(
         inputs,
         params=fixed,
         is_symmetric=isinstance(params, Dynamic) and params.is_symmetric,
-        offset=OFFSET if ready.is_unsigned else 0,
+        offset=OFFSET if planned.is_unsigned else 0,
         rows=rows,
         unit=unit,
         is_s8=params is None,
@@ -288,14 +282,14 @@ def _made(
 
 
 def codes_for(
-    ready: Ready, dynamic: Dynamic, parts: Parts | None, rows: int, dims: tuple[Dims, Dims]
+    planned: Planned, dynamic: Dynamic, parts: Parts | None, rows: int, dims: tuple[Dims, Dims]
 ) -> tuple[Prepared, Pass, list[int]] | None:
     """Return the primitive of a dynamic source, and a pass of C++ that makes what it reads.
 
     Parameters
     ----------
-    ready : Ready
-        What says how codes reach the primitive.
+    planned : Planned
+        What runs.
     dynamic : Dynamic
         How the source is quantized.
     parts : Parts or None
@@ -312,7 +306,7 @@ def codes_for(
         operand), and how many there are. None where more runs than the primitive, and where C++
         does not make what it reads.
     """
-    planned, unit = ready.planned, _unit(ready)
+    unit = _unit(planned)
     if planned.inputs is None or unit is None:
         return None
     count = prod(dims[0])
@@ -324,22 +318,21 @@ def codes_for(
         count,
         tuple(name if name in _BY_RANGE else "operand" for name in planned.inputs),
         is_symmetric=dynamic.is_symmetric,
-        offset=OFFSET if ready.is_unsigned else 0,
+        offset=OFFSET if planned.is_unsigned else 0,
         rows=rows,
         unit=unit,
     )
     return None if codes_pass is None else (primitive, *codes_pass)
 
 
-def _unit(ready: Ready) -> list[float] | None:
+def _unit(planned: Planned) -> list[float] | None:
     """Return what a map's zero points are multiplied by, if any; None where C++ makes no map."""
-    planned = ready.planned
     if planned.inputs is None or ACC_MAP not in planned.inputs:
         return []
     # That of a tensor is scaled, too.
-    if ready.unit_map is None or planned.plan.facts.src_later != "per_row":
+    if planned.unit_map is None or planned.plan.facts.src_later != "per_row":
         return None
-    unit: list[float] = ready.unit_map.reshape(-1).tolist()
+    unit: list[float] = planned.unit_map.reshape(-1).tolist()
     return unit
 
 

@@ -14,7 +14,6 @@ timed against it with ``tune=True``.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -32,8 +31,9 @@ from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import runtime
 from pyonednn_q.native.selection import slow_loop
 from pyonednn_q.ops import form as of_form
-from pyonednn_q.ops.asking import Asking, Ready
+from pyonednn_q.ops.asking import Asking
 from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form
+from pyonednn_q.ops.planned import Planned
 from pyonednn_q.ops.source import NOT_EXACT_AS_S8, NOT_TAKEN_AS_S8, SLOW, SLOW_AS_S8, both_refused
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.isa import classify
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyonednn_q.expr.steps import Chain
-    from pyonednn_q.ops.asking import Composition
-    from pyonednn_q.ops.planned import Planned
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
 Level: TypeAlias = Literal["sign", "form", "carrier", "store"]
@@ -64,7 +62,7 @@ def s8_as_u8(asking: Asking, refused: Error) -> Askings:
         yield asking.unsigned(NOT_EXACT_AS_S8 if is_sums else NOT_TAKEN_AS_S8)
 
 
-def s8_as_exact_u8(asking: Asking, ready: Ready | None) -> Askings:
+def s8_as_exact_u8(asking: Asking, ready: Planned | None) -> Askings:
     """Ask for them where s8 runs in slow loops, or did at another size; for exact sums only."""
     if asking.unsigned is None or (ready is not None and ready.is_unsigned):
         return
@@ -127,7 +125,7 @@ def f32_first(asking: Asking, refused: Error) -> Askings:
         yield replace(asking, apart=why)
 
 
-def exact_f32_first(asking: Asking, ready: Ready) -> Askings:
+def exact_f32_first(asking: Asking, ready: Planned) -> Askings:
     """Ask for f32 and a cast where slow loops store; exact ones are not left for inexact sums."""
     dst = asking.settings.dst
     if dst in _NARROW and _is_slow(ready) and asking.may_part:
@@ -138,15 +136,15 @@ def exact_f32_first(asking: Asking, ready: Ready) -> Askings:
 # --- what is wanting of what a row made ready, and which refusal is raised in the end ------------
 
 
-def _is_slow(ready: Ready) -> bool:
+def _is_slow(ready: Planned) -> bool:
     """Tell whether codes run in loops over gemm, or in others that are known to be slow."""
-    primitive = ready.planned.primitive
+    primitive = ready.primitive
     is_loop = primitive.kind in {"gemm", "reference"}
     return is_loop or bool(slow_loop(primitive.problem, primitive.impl))
 
 
-def _wanting_as_u8(asking: Asking, ready: Ready) -> str | None:
-    plan, kind = ready.planned.plan, ready.planned.primitive.kind
+def _wanting_as_u8(asking: Asking, ready: Planned) -> str | None:
+    plan, kind = ready.plan, ready.primitive.kind
     if _is_slow(ready) and not (is_product_by_gemm(ready) and kind == "gemm"):
         return ""
     # A bias or a map would round the share of 128.
@@ -154,9 +152,9 @@ def _wanting_as_u8(asking: Asking, ready: Ready) -> str | None:
     return SLOW if has_point and not plan.sums and plan.attr.src_zero_point is None else None
 
 
-def is_product_by_gemm(ready: Ready) -> bool:
+def is_product_by_gemm(ready: Planned) -> bool:
     """Tell whether it is a product without VNNI: of s8, gemm unpacks the weights; not of u8."""
-    return ready.planned.form.asked.window is None and not runtime.isa().is_beyond_avx2()
+    return ready.form.asked.window is None and not runtime.isa().is_beyond_avx2()
 
 
 def _of_sums(first: UnsupportedError, later: Error) -> UnsupportedError:
@@ -176,7 +174,7 @@ class WayRow:
     level, moment : str
         What it changes, and when it is tried.
     asks : callable
-        f(asking, `Ready` or error), as above; its name is that of the row.
+        f(asking, `Planned` or error), as above; its name is that of the row.
     exactness : Exactness
         What it promises, which the policy of the operator has to permit.
     passes : tuple of exception classes
@@ -193,13 +191,13 @@ class WayRow:
     asks: Callable[[Asking, Any], Askings]
     exactness: Exactness = BITWISE
     passes: tuple[type[Error], ...] = (UnsupportedError, ArgumentError)
-    wanting: Callable[[Asking, Ready], str | None] = lambda *_: None
+    wanting: Callable[[Asking, Planned], str | None] = lambda *_: None
     refusal: Callable[[Any, Any], UnsupportedError] = lambda first, _: first
 
 
 _BY_CODE: dict[str, Any] = {
     "passes": (Error,),  # with these weights, or this chain
-    "wanting": lambda _, ready: None if classify(ready.planned.primitive.impl) == "jit" else "",
+    "wanting": lambda _, ready: None if classify(ready.primitive.impl) == "jit" else "",
 }
 _F32: dict[str, Any] = {"passes": (UnsupportedError,), "refusal": _of_sums}
 WAYS = (
@@ -226,7 +224,7 @@ FORMS = (
 )
 
 
-def choose(asking: Asking, levels: tuple[Level, ...] = LEVELS) -> Ready:
+def choose(asking: Asking, levels: tuple[Level, ...] = LEVELS) -> Planned:
     """Return what runs: the first way that holds; with ``tune=True``, the fastest form.
 
     Raises
@@ -245,7 +243,7 @@ def choose(asking: Asking, levels: tuple[Level, ...] = LEVELS) -> Ready:
     try:
         ready = _attempt("first", asking, levels) or choose(asking, levels[1:])
     except UnsupportedError as error:
-        ready = cast("Ready", _attempt("refused", asking, levels, error))
+        ready = cast("Planned", _attempt("refused", asking, levels, error))
     else:
         ready = _attempt("slow", asking, levels, ready) or ready
     return _fastest(asking, ready) if levels[0] == "form" and asking.settings.tune else ready
@@ -255,8 +253,8 @@ def _attempt(
     moment: Moment,
     asking: Asking,
     levels: tuple[Level, ...],
-    outcome: Ready | UnsupportedError | None = None,
-) -> Ready | None:
+    outcome: Planned | UnsupportedError | None = None,
+) -> Planned | None:
     """Return the first way of a moment that holds; None without any, or the refusal is raised."""
     refusal: Any = outcome
     for row in _ROWS[levels[0], moment]:
@@ -275,24 +273,16 @@ def _attempt(
                 asking.compositions.update(other.compositions)
                 return ready
             asking.tried.append((other.name, wanting or "no faster"))
-            if wanting and isinstance(outcome, Ready):
-                outcome.planned.decided = (*outcome.planned.decided, wanting)
+            if wanting and isinstance(outcome, Planned):
+                outcome.decided = (*outcome.decided, wanting)
     if isinstance(outcome, UnsupportedError):
         raise refusal from None
     return None
 
 
-def compose_ahead(asking: Asking) -> Composition | None:
-    """Compose for sources of all sizes, in the form that will run, unless sizes decide."""
-    for other in product_as_image(asking, None):
-        with suppress(Error):  # with these weights, or this chain
-            return None if other.depends_on_size else other.composition()
-    return None if asking.depends_on_size else asking.composition()
-
-
 def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iterator[Form]:
     """Give every form that is timed of a problem and a chain, as it was asked first."""
-    yield (asked := Form.as_asked(problem, chain))
+    yield (asked := Form(problem, problem, chain))
     for change in FORMS:
         yield from change(asked, layout)
 
@@ -303,11 +293,11 @@ def in_form(
     """Return what runs in a form, on an implementation; with `apart`, with weights of its own."""
     kept = {} if apart else asking.compositions
     other = replace(asking.in_form(form), compositions=kept, tried=[])
-    planned = choose(replace(other, implementation=implementation), LEVELS[2:]).planned
+    planned = choose(replace(other, implementation=implementation), LEVELS[2:])
     return asking.as_arrays_lie(planned) if form.name == AS_ASKED else planned
 
 
-def _fastest(asking: Asking, ready: Ready) -> Ready:
-    usual, layout = asking.as_arrays_lie(ready.planned), asking.settings.layout
+def _fastest(asking: Asking, ready: Planned) -> Planned:
+    usual, layout = asking.as_arrays_lie(ready), asking.settings.layout
     offered = tuple(forms(asking.problem, asking.settings.post, layout))
-    return replace(ready, planned=tuned(usual, partial(in_form, asking), offered, layout))
+    return tuned(usual, partial(in_form, asking), offered, layout)

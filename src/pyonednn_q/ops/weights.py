@@ -246,7 +246,6 @@ class Weights:
             raise DTypeError("wei", dtype, f"{wei_q.dtype}, as wei_q says")
         if dtype not in {"u8", "s8"}:
             raise DTypeError("wei", dtype, "u8 or s8, and wei_q of that type")
-        _check_axis(wei, wei_q, axis)
         as_s8 = _as_s8(wei, wei_q, axis)
         if as_s8.zero_point.is_all(0.0):
             return as_s8
@@ -299,18 +298,15 @@ def checked_bias(bias: object, channels: int) -> Array:
     return copy
 
 
-def _check_axis(wei: Array, wei_q: QParams, axis: int) -> None:
-    if wei_q.axis is None:
-        return
-    if wei_q.axis % wei.ndim != axis % wei.ndim:
-        wanted = f"{axis % wei.ndim}, the output channels"
-        raise ArgumentError("wei_q", f"axis {wei_q.axis}", wanted)
-    if wei_q.channels != wei.shape[axis]:
-        wanted = f"{wei.shape[axis]}: one per output channel"
-        raise ShapeError("wei_q", f"{wei_q.channels} channels", wanted)
-
-
 def _as_s8(wei: Array, wei_q: QParams, axis: int) -> Weights:
+    """Return s8 codes, less their zero point where they fit; refuse scales of other channels."""
+    if wei_q.axis is not None:
+        if wei_q.axis % wei.ndim != axis % wei.ndim:
+            wanted = f"{axis % wei.ndim}, the output channels"
+            raise ArgumentError("wei_q", f"axis {wei_q.axis}", wanted)
+        if wei_q.channels != wei.shape[axis]:
+            wanted = f"{wei.shape[axis]}: one per output channel"
+            raise ShapeError("wei_q", f"{wei_q.channels} channels", wanted)
     scale = Vec(wei_q.scale)
     points = np.asarray(wei_q.zero_point, np.int16)
     notes = []

@@ -17,7 +17,7 @@ from pyonednn_q.acc.split import (
     parts,
     stores_sums,
 )
-from pyonednn_q.compose.composer import asks_for_sums, compose
+from pyonednn_q.compose.composer import added_to_sums, compose
 from pyonednn_q.expr.vec import Vec
 
 Array = np.ndarray[Any, Any]
@@ -99,7 +99,7 @@ def test_one_primitive_does_where_float32_holds_all_that_can_come() -> None:
         facts(src_zero_point=9),
         facts(src="s8", src_zero_point=-3),
     ]
-    assert not any(asks_for_sums(NOTHING, one) for one in fits)
+    assert {added_to_sums(NOTHING, one) for one in fits} == {None}
     beyond = [
         facts(size=66),
         facts(bias=Vec([457_217.0, 0.0]), bias_in_acc=True),
@@ -112,7 +112,7 @@ def test_one_primitive_does_where_float32_holds_all_that_can_come() -> None:
             "matmul", 2, dst="s32", ndims=2, wei_ndims=2
         ),  # of unknown weights
     ]
-    assert all(asks_for_sums(NOTHING, one) for one in beyond)
+    assert None not in {added_to_sums(NOTHING, one) for one in beyond}
 
 
 def test_what_is_no_integer_is_not_asked_for() -> None:
@@ -124,8 +124,8 @@ def test_what_is_no_integer_is_not_asked_for() -> None:
         replace(facts(size=127), acc_map=True),
         replace(facts(), bias_later=True),
     ]
-    assert not any(asks_for_sums(NOTHING, one) for one in others)
-    assert not asks_for_sums(pq.Chain(pq.Eltwise("relu")), facts(size=127))
+    assert {added_to_sums(NOTHING, one) for one in others} == {None}
+    assert None is added_to_sums(pq.Chain(pq.Eltwise("relu")), facts(size=127))
 
 
 def test_a_plan_of_sums_is_a_value_that_says_what_is_added() -> None:

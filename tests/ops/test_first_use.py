@@ -1,0 +1,31 @@
+"""What a first use of an operator leads a reader through: no more than it did; nothing later."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyonednn_q.native import runtime
+from support.children import run_child
+from walk import counts
+
+# To be lowered with each step. What ran before in a process shortens or lengthens a first use.
+MOST = {"functions": 306, "files": 45, "nouns": 39}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, dict[str, int]]:
+    outcome = run_child(counts)
+    assert not outcome.crashed
+    by_call: dict[str, dict[str, int]] = outcome.value
+    return by_call
+
+
+@pytest.mark.skipif(not runtime.isa().has_vnni(), reason="without VNNI it asks in more ways")
+def test_a_first_use_grows_no_longer(found: dict[str, dict[str, int]]) -> None:
+    (use,) = (name for name in found if name.startswith("a first use"))
+    assert {what: found[use][what] for what in MOST if found[use][what] > MOST[what]} == {}
+
+
+def test_a_warm_call_leads_nowhere(found: dict[str, dict[str, int]]) -> None:
+    for name in ("conv(src), every next", "conv(src), float source, every next"):
+        assert found[name]["calls"] == 0
