@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -238,18 +239,7 @@ def _plain_text(takes: Takes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What rewriting leaves: scale and bias, steps, store, and the trace that justifies it."""
-
-    acc: Acc
-    steps: tuple[Step, ...]
-    dst: Dst
-    trace: Trace
-    bias_dtype: str = "f32"
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """The left end as a primitive takes it.
+    """What rewriting leaves, as a primitive takes it.
 
     Attributes
     ----------
@@ -260,44 +250,60 @@ class Left:
     bias_scale, shift : Vec
         The bias is bias_scale · (given bias) + shift; only shift, when its values are known.
     steps : tuple of Step
-        What must be done after it, and before the chain.
+        What must be done after it, and before the store.
+    dst : Dst
+        The store.
+    trace : Trace
+        What justifies all of it.
+    bias_dtype : str
+        Data type of the bias.
     """
 
     wei_scale: Vec
     wei_factor: Vec
     bias_scale: Vec
     shift: Vec
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Step, ...]
+    dst: Dst
+    trace: Trace
+    bias_dtype: str = "f32"
 
 
-def split_left(form: Rewritten, facts: PrimitiveFacts) -> Left:
+def split_left(
+    acc: Acc,
+    steps: tuple[Step, ...],
+    dst: Dst,
+    trace: Trace,
+    facts: PrimitiveFacts,
+    bias_dtype: str = "f32",
+) -> Rewritten:
     """Split scale and shift of the left end into weight scale, weights, bias, and a sign left over.
 
     A weight scale is above 0. A channel of scale 0 gets weights of 0. A channel of negative scale
     gets weights of the other sign, unless they may hold the lowest value of their type, which has
     no opposite: then its sign becomes a step.
     """
-    acc = form.acc
     # With a bias to come, acc stands for x0 itself: its scale multiplies weights and bias alike.
     # But an s32 bias joins the sums, and no scale is folded into either.
-    folded = _ONE if form.bias_dtype == "s32" else facts.folded_scale
+    folded = _ONE if bias_dtype == "s32" else facts.folded_scale
     scale = acc.scale * folded if facts.bias_later else acc.scale
     bias_scale = acc.scale * folded if facts.bias_in_acc else acc.scale
+    rest: Any = (steps, dst, trace, bias_dtype)
     if not facts.is_int8:
-        return Left(_ONE, scale, bias_scale, acc.shift)
+        return Rewritten(_ONE, scale, bias_scale, acc.shift, *rest)
     problem = not_storable("weight scale", scale)
     if problem:
         raise ArgumentError("wei_scale", str(scale), f"scales that float32 can hold: {problem}")
     if scale.least > 0.0:
-        return Left(scale, _ONE, bias_scale, acc.shift)
+        return Rewritten(scale, _ONE, bias_scale, acc.shift, *rest)
     signs = Vec(_signs(scale))
     size = abs(scale) + Vec((scale.values() == 0.0).astype(float))
     if signs.least >= 0.0 or not (facts.wei_has_min or facts.wei_zero_point):
-        return Left(size, signs, bias_scale, acc.shift)
+        return Rewritten(size, signs, bias_scale, acc.shift, *rest)
     zeros = Vec((scale.values() != 0.0).astype(float))
     turned = Vec((scale.values() < 0.0) * -2.0 + 1.0)
-    step = Affine(turned)
-    return Left(size, zeros, bias_scale * turned, acc.shift * turned, (step,))
+    rest = ((Affine(turned), *steps), dst, trace, bias_dtype)
+    return Rewritten(size, zeros, bias_scale * turned, acc.shift * turned, *rest)
 
 
 def _signs(scale: Vec) -> Vec:

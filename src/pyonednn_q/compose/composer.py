@@ -15,7 +15,7 @@ import numpy as np
 
 from pyonednn_q.acc.split import CODES
 from pyonednn_q.argument import flag, instance, one_of
-from pyonednn_q.compose.absorb import RIGHT_END, Left, Rewritten, left_end, right_end, split_left
+from pyonednn_q.compose.absorb import RIGHT_END, Rewritten, left_end, right_end, split_left
 from pyonednn_q.compose.exact import exact_form
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan
@@ -119,8 +119,7 @@ def compose(
         form = (
             exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
         )
-        left = split_left(form, facts)
-    steps = (*_known_later(facts), *left.steps, *form.steps)
+    steps = (*_known_later(facts), *form.steps)
     # Without rules nothing is chosen either; the exact form's bits are promised.
     chosen: Policy | None = "bitwise" if exact_rounding else policy
     try:
@@ -136,7 +135,7 @@ def compose(
     leftovers, dst = Chain(), form.dst
     if lowered.reason:
         leftovers, dst = Chain(*steps[lowered.taken :], *_store_steps(dst)), Dst(facts.dst)
-    attr, constants, operands = _attributes(facts, left, dst, lowered, scales)
+    attr, constants, operands = _attributes(facts, form.wei_scale, dst, lowered, scales)
     weakest = form.trace.exactness
     for choice in lowered.choices:
         weakest = max(weakest, choice.taken.exactness)
@@ -148,9 +147,9 @@ def compose(
         attr=attr,
         constants=constants,
         operands=operands,
-        wei_factor=left.wei_factor,
-        bias=None if facts.bias_later or left.shift.is_all(0.0) else left.shift.narrow(),
-        bias_later=Affine(left.bias_scale, left.shift) if facts.bias_later else None,
+        wei_factor=form.wei_factor,
+        bias=None if facts.bias_later or form.shift.is_all(0.0) else form.shift.narrow(),
+        bias_later=Affine(form.bias_scale, form.shift) if facts.bias_later else None,
         bias_dtype=form.bias_dtype,
         leftovers=leftovers,
         because=lowered.reason,
@@ -285,7 +284,7 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     steps = cast("tuple[Step, ...]", items[1:-1])
     assert isinstance(first, Acc)
     assert isinstance(last, Dst)
-    return Rewritten(first, steps, last, trace)
+    return split_left(first, steps, last, trace, facts)
 
 
 def _store_steps(dst: Dst) -> tuple[Step, ...]:
@@ -313,10 +312,10 @@ def _lowered(
 
 
 def _attributes(
-    facts: PrimitiveFacts, left: Left, dst: Dst, lowered: Lowered, scales: Scales
+    facts: PrimitiveFacts, wei_scale: Vec, dst: Dst, lowered: Lowered, scales: Scales
 ) -> tuple[Attr, tuple[tuple[str, Vec], ...], tuple[tuple[str, str], ...]]:
     """Return the attributes; and by the names of run-time values, constants and leaves."""
-    wei_scale, src_scale = left.wei_scale, _ONE
+    src_scale = _ONE
     if scales == "separate" and facts.is_int8:
         src_scale = Vec(facts.src_scale).narrow()
         wei_scale = wei_scale / src_scale

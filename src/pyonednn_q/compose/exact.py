@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.absorb import Rewritten
+from pyonednn_q.compose.absorb import Rewritten, split_left
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Round, Step
@@ -85,10 +85,10 @@ def exact_form(chain: Chain, facts: PrimitiveFacts) -> Rewritten:
     multiplier = _onnx_multiplier(facts)
     if not facts.has_bias:
         # An Acc that takes nothing more: its scale is the attribute, bit for bit.
-        return Rewritten(Acc(facts.acc, multiplier), steps, dst, trace)
+        return split_left(Acc(facts.acc, multiplier), steps, dst, trace, facts)
     _check_bias(facts)
     acc = Acc(facts.acc, Vec(1.0), facts.bias or Vec(0.0))
-    return Rewritten(acc, (Affine(multiplier), *steps), dst, trace, bias_dtype="s32")
+    return split_left(acc, (Affine(multiplier), *steps), dst, trace, facts, bias_dtype="s32")
 
 
 def _levels(chain: Chain, facts: PrimitiveFacts, dst: Dst) -> tuple[tuple[Step, ...], Trace]:
