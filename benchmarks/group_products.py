@@ -37,13 +37,24 @@ ROWS = (1, 8, 32, 128)
 FOUR, EIGHT, THEIRS = "4 bits", "8 bits", "onnxruntime"
 
 
-def session(codes: Array, scales: Array, group: int, threads: int) -> onnxruntime.InferenceSession:
+def nibbles(rows: Array) -> Array:
+    """Return rows of codes, an even number in each, two in a byte."""
+    packed: Array = rows[:, ::2] | (rows[:, 1::2] << 4)
+    return packed
+
+
+def session(
+    codes: Array, scales: Array, points: Array | None, group: int, threads: int
+) -> onnxruntime.InferenceSession:
     """Return a model of one MatMulNBits of accuracy level 4: codes (N, K) from 0 to 15."""
     columns, inner = codes.shape
-    packed = (codes[:, ::2] | (codes[:, 1::2] << 4)).reshape(columns, inner // group, group // 2)
+    held: dict[str, Array] = {"b": nibbles(codes).reshape(columns, inner // group, group // 2)}
+    held["s"] = scales.reshape(-1)
+    if points is not None:
+        held["z"] = nibbles(points).reshape(-1)
     node = helper.make_node(
         "MatMulNBits",
-        ["x", "b", "s"],
+        ["x", *held],
         ["y"],
         domain="com.microsoft",
         K=inner,
@@ -57,7 +68,7 @@ def session(codes: Array, scales: Array, group: int, threads: int) -> onnxruntim
         "product",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, inner])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, columns])],
-        [numpy_helper.from_array(packed, "b"), numpy_helper.from_array(scales.reshape(-1), "s")],
+        [numpy_helper.from_array(each, name) for name, each in held.items()],
     )
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
@@ -69,23 +80,25 @@ def session(codes: Array, scales: Array, group: int, threads: int) -> onnxruntim
 
 
 def forms_of(
-    shape: tuple[int, int], group: int, copies: int, threads: int
+    shape: tuple[int, int], group: int, copies: int, threads: int, *, has_points: bool
 ) -> tuple[dict[str, tuple[list[Call], int]], Array]:
     """Return f(x) of so many layers and the bytes of one, by name, and the real weights (K, N)."""
     inner, columns = shape
     codes = RNG.integers(0, 16, (columns, inner)).astype(np.uint8)
     scales = RNG.uniform(0.001, 0.01, (columns, inner // group)).astype(np.float32)
+    points = RNG.integers(0, 16, scales.shape).astype(np.uint8) if has_points else None
     signed = np.ascontiguousarray((codes.astype(np.int8) - 8).T)
+    zero = np.zeros(scales.shape, int) if points is None else points.astype(int) - 8
     src_q = pq.Dynamic("s8", "per_row")
 
     def ours(dtype: str) -> pq.MatMul:
-        wei_q = pq.QParams(scales.T, 0, dtype, axis=0, block=(group,))
+        wei_q = pq.QParams(scales.T, zero.T, dtype, axis=0, block=(group,))
         layer = pq.MatMul(signed, src_q=src_q, wei_q=wei_q)
         layer(np.ones((1, inner), np.float32))
         return layer
 
     def theirs() -> Call:
-        own = session(codes, scales, group, threads)
+        own = session(codes, scales, points, group, threads)
         return lambda x: own.run(None, {"x": x})[0]
 
     forms: dict[str, tuple[list[Call], int]] = {}
@@ -93,7 +106,8 @@ def forms_of(
         layers = [ours(dtype) for _ in range(copies)]
         forms[name] = [*layers], layers[0].wei_bytes
     forms[THEIRS] = [theirs() for _ in range(copies)], codes.size // 2 + scales.nbytes
-    return forms, signed * np.repeat(scales.T.astype(np.float64), group, axis=0)
+    wide = (np.repeat(each.T, group, axis=0) for each in (zero, scales.astype(np.float64)))
+    return forms, (signed - next(wide)) * next(wide)
 
 
 def readers(nbytes: int, copies: int) -> list[list[Call]]:
@@ -158,6 +172,7 @@ def main() -> None:
     parser.add_argument("--group", action="append", type=int, help="default: 32 and 128")
     parser.add_argument("--rows", action="append", type=int, help="default: 1, 8, 32, 128")
     parser.add_argument("--mib", type=int, default=0, help="of each form; default: one layer")
+    parser.add_argument("--zero-points", action="store_true", help="of each group")
     options = parser.parse_args()
     shapes = [tuple(map(int, text.split("x"))) for text in options.shape or ()] or SHAPES
     print(f"{options.threads} threads, onnxruntime {onnxruntime.__version__}; microseconds a call")
@@ -168,7 +183,9 @@ def main() -> None:
         for inner, columns in shapes:
             for group in options.group or (32, 128):
                 copies = max(1, (options.mib << 21) // (inner * columns))
-                forms, real = forms_of((inner, columns), group, copies, options.threads)
+                forms, real = forms_of(
+                    (inner, columns), group, copies, options.threads, has_points=options.zero_points
+                )
                 reading = readers(forms[FOUR][1], copies)
                 for rows in options.rows or ROWS:
                     x = RNG.standard_normal((rows, inner)).astype(np.float32)

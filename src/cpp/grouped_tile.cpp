@@ -77,7 +77,6 @@ constexpr std::size_t bytes_of_vnni = sizeof(__m512i);
 using Floats = PQ_VECTOR(float, bytes_of_vnni);
 using Whole = PQ_VECTOR(std::int32_t, bytes_of_vnni);
 using Wrapping = PQ_VECTOR(std::uint32_t, bytes_of_vnni);
-using Points = PQ_VECTOR(std::uint8_t, bytes_of_vnni / quad);
 #undef PQ_VECTOR
 
 // Bytes of weights are the unsigned ones of a product, so that halves of bytes need no more than
@@ -177,9 +176,10 @@ PQ_TARGET_VNNI PQ_INLINE void few_rows_vnni(const GroupedTile& tile, const CodeR
                 const __m512i both = _mm512_add_epi32(acc[0][i][v], acc[1][i][v]);
                 auto whole = reinterpret_cast<Wrapping>(both);
                 if (tile.points != nullptr) {
-                    const auto& points = *reinterpret_cast<const Points*>(tile.points + column);
+                    const auto* const from = reinterpret_cast<const __m128i*>(tile.points + column);
+                    const __m512i points = _mm512_cvtepu8_epi32(_mm_loadu_si128(from));
                     const auto total = static_cast<std::uint32_t>(totals[i]);
-                    whole -= __builtin_convertvector(points, Wrapping) * total;
+                    whole -= reinterpret_cast<Wrapping>(points) * total;
                 }
                 if (src.points != nullptr) {
                     const auto& own = *reinterpret_cast<const Wrapping*>(tile.whole + column);

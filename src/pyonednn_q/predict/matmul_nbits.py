@@ -14,7 +14,8 @@ lanes, which are added at the end; which inputs meet in a lane follows from the 
 Levels 0 and 1, of 4 bits: weights become float32, f32(u − zero_point) · wei_scale. One row is 16
 lanes, x[lane] = fma(src, wei, x[lane]), folded; several rows are one sum each, input after input.
 
-Found by probing onnxruntime 1.31.1 and its published sources; `tests/others/oracles` compares.
+Found by probing onnxruntime 1.31.1 (1.32 is the same) and its published sources;
+`tests/others/oracles` compares.
 Other CPUs have other lanes: the same codes of sources and exact sums, other last bits. Not known:
 levels 0 and 1 of 8 bits, blocks that are cut short, and codes of 2 bits.
 """
