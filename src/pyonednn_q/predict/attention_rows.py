@@ -112,7 +112,7 @@ def attention_rows(
     softcap : float
         What scores stay below; 0: nothing.
     sinks : (heads,) ndarray of float32, optional
-        Of each head a score that takes its share, and has no value.
+        A score of each head that takes its share, and has no value.
 
     Returns
     -------
