@@ -53,6 +53,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 EXPORTS = (
     *((name, "fp32", ()) for name in CONFIGS),
     ("Llama", "int8", ()),
+    ("Llama", "int8", ("accuracy_level=0",)),
     ("Llama", "int4", ()),
     ("Qwen3", "int4", ("is_symmetric=false",)),
     ("Gemma2", "int4", ()),
