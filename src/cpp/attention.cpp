@@ -171,10 +171,9 @@ struct Attention {
                 own.scores.data() + skipped, memory.value_scales(head) + seen.first, seen.count(),
                 own.high.data() + skipped, own.low.data() + skipped);
         const auto* const values = reinterpret_cast<std::int8_t*>(memory.values(head));
-        best_attention_loops().code_context(values + seen.begin() * memory.columns(),
-                                            own.high.data(), own.low.data(), padded / quad,
-                                            memory.columns(), own.of_high.data(),
-                                            own.of_low.data());
+        best_attention_loops().code_context(
+                values + seen.begin() * memory.columns(), own.high.data(), own.low.data(),
+                padded / quad, memory.columns(), own.of_high.data(), own.of_low.data());
         for (std::size_t e = 0; e < memory.columns(); ++e)
             own.context[e] = static_cast<float>(own.of_high[e]) * of_byte +
                              static_cast<float>(own.of_low[e]);

@@ -30,10 +30,9 @@ Pass attention_from_python(const Sizes& rows, const Sizes& cache, bool are_codes
         check_count("strides", strides[at].size(), 3);
         return RowStrides{strides[at][0], strides[at][1], strides[at][2]};
     };
-    const AttentionDims dims{rows[0], rows[1],  rows[2],  rows[3],  rows[4],
-                             rows[5], cache[0], cache[1], cache[2], is_packed,
-                             of(0),   of(1),    of(2),    of(3),    scale,
-                             window,  softcap};
+    const AttentionDims dims{rows[0],  rows[1],  rows[2],  rows[3],   rows[4], rows[5],
+                             cache[0], cache[1], cache[2], is_packed, of(0),   of(1),
+                             of(2),    of(3),    scale,    window,    softcap};
     Rotation rotation;
     if (cos.size() != 0) {
         rotation = {static_cast<std::size_t>(cos.shape(cos.ndim() - 1)),
@@ -49,8 +48,8 @@ Pass attention_from_python(const Sizes& rows, const Sizes& cache, bool are_codes
 void register_attention(py::module_& m) {
     m.def("attention_pass", &attention_from_python, py::arg("rows"), py::arg("cache"),
           py::arg("are_codes"), py::arg("is_packed"), py::arg("strides"), py::arg("scale"),
-          py::arg("window"), py::arg("softcap"), py::arg("sinks"),
-          py::arg("cos").noconvert(), py::arg("sin").noconvert(), py::arg("is_paired"),
+          py::arg("window"), py::arg("softcap"), py::arg("sinks"), py::arg("cos").noconvert(),
+          py::arg("sin").noconvert(), py::arg("is_paired"),
           "Attention on a cache that grows in place.");
     m.def("attention_bytes", &attention_bytes, py::arg("layers"), py::arg("heads"),
           py::arg("depth"), py::arg("width"), py::arg("capacity"), py::arg("are_codes"),

@@ -46,7 +46,7 @@ def attention_pass(
     window, softcap : int and float
         How many tokens a query sees, and what scores stay below; 0: all, and nothing.
     sinks : sequence of float
-        Of each head, a score that takes its share and has no value; or none.
+        A score of each head that takes its share and has no value; or none.
     angles : optional
         With `cos`, `sin` (places, half) of float32 and `is_paired`: by what pairs are turned.
     """

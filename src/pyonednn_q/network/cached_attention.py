@@ -166,7 +166,7 @@ class CachedAttention:
     softcap : float
         What scores stay below, by cap · tanh(score / cap); 0: nothing.
     sinks : (heads,) array_like of float32, optional
-        Of each head a score that takes its share, and has no value.
+        A score of each head that takes its share, and has no value.
     """
 
     cache: CacheShape

@@ -1,6 +1,6 @@
 """GroupQueryAttention by its definition: causal attention of grouped queries, caches in and out.
 
-Of a sequence with P tokens before and S new ones, at places P to P + S - 1, whose queries and keys
+In a sequence with P tokens before and S new ones, at places P to P + S - 1, whose queries and keys
 are turned by their places:
 
     scores = scale · Q @ Kᵀ, softcap · tanh(scores / softcap) where there is a softcap, + bias
@@ -73,13 +73,15 @@ def _attended(node: GraphNode, inputs: list[Array | None]) -> tuple[Array, Array
     heads, groups = int(told["num_heads"]), int(told["kv_num_heads"])
     src, key, value, past_k, past_v, lengths, total, cos, sin, places, bias, sinks = inputs
     assert src is not None
-    assert lengths is not None
     if key is None or value is None:
         size = src.shape[2] // (heads + 2 * groups)
         src, key, value = np.split(src, [heads * size, (heads + groups) * size], 2)
     q, k, v = (_in_heads(each, n) for each, n in ((src, heads), (key, groups), (value, groups)))
     tokens, longest = q.shape[2], int(np.asarray(total).reshape(()))
-    # The first tokens of shorter sequences stand in front, and what is behind them is no result.
+    # Shorter ones of a prompt stand in front, and what is behind them is no result.
+    least = tokens if tokens < longest else 1
+    if lengths is None or not ((lengths >= least - 1) & (lengths < longest)).all():
+        raise _refused(node, f"sequences of {lengths}, and one, where {longest} are the longest")
     ends = np.asarray(lengths).reshape(-1) + 1 if tokens < longest else np.full(len(q), tokens)
     rows = max(longest, past_k.shape[2] if past_k is not None else 0)
     if told.get("sliding_window_cache", 0) and past_k is not None:

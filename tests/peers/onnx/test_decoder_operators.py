@@ -242,6 +242,14 @@ def test_what_is_beyond_the_definition_is_refused() -> None:
         pq.load(model)
 
 
+@pytest.mark.parametrize("last", [12, 3])
+def test_lengths_that_no_sequence_has_are_refused(last: int) -> None:
+    inputs = queries(7) | {"lengths": np.array([11, last], np.int32)}
+    model, fed = model_of("GroupQueryAttention", inputs, RESULTS, ("total",), **HEADED)
+    with pytest.raises(UnsupportedError, match="where 12 are the longest"):
+        pq.load(model).run(fed)
+
+
 def test_places_of_tokens_that_do_not_follow_are_refused() -> None:
     inputs = queries(7) | {"places": np.zeros((B, S), np.int64)}
     told: dict[str, Any] = {**HEADED, "do_rotary": 1}
