@@ -1,8 +1,7 @@
 """Operator kinds, a row each: every property of an ONNX operator that other rooms use.
 
 Other rooms compare a node's row with a row of this file, or read a column; they never use the name.
-A column that says how something is done holds a word; the room that does it has a `match` of the
-words.
+A column that says how something is done holds a word, which the room that does it matches.
 """
 
 from __future__ import annotations

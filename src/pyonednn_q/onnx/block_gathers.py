@@ -15,13 +15,13 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.onnx.element_types import FLOAT32
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.quantize.packed_blocks import block_parts
 
 __all__ = ["gathered_blocks"]
 
 Array = np.ndarray[Any, Any]
-_SINGLE = 1  # TensorProto's number of float32
 _FORM = {"gather_axis": 0, "quantize_axis": 1}
 
 
@@ -49,7 +49,7 @@ def gathered_blocks(node: GraphNode, edit: GraphEdit) -> bool:
         for last in ((blocks, size), (blocks, 1), (blocks * size,))
     )
     dst, factor = (edit.part(node, kinds.GATHER, each, rows, axis=0) for each in (table, scales))
-    dst = edit.part(node, kinds.CAST, dst, to=_SINGLE)
+    dst = edit.part(node, kinds.CAST, dst, to=FLOAT32)
     dst = edit.part(node, kinds.RESHAPE, dst, apart)
     factor = edit.part(node, kinds.RESHAPE, factor, one)
     dst = edit.part(node, kinds.MUL, dst, factor)

@@ -19,6 +19,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.dims_rule import Lengths
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network import CachedAttention, CacheShape, Node
+from pyonednn_q.onnx.group_attention import KNOWN, WITHOUT_EFFECT
 from pyonednn_q.onnx.shape_inference import known_lengths
 from pyonednn_q.onnx.written_out import with_parts_written_out
 from pyonednn_q.predict.attention_rows import RotaryAngles
@@ -32,11 +33,6 @@ CACHE = "pyonednn_q:cache"  # the name of the input that is its memory
 _CACHED_SINKS = 5  # which input of a CachedAttention
 _Q, _K, _V, _PAST_K, _PAST_V = range(5)
 _COS, _SIN, _PLACES, _BIAS, _SINKS = range(7, 12)
-_READ = {
-    *("num_heads", "kv_num_heads", "scale", "do_rotary", "rotary_interleaved"),
-    *("local_window_size", "softcap", "smooth_softmax", "sliding_window_cache"),
-}
-_PLAIN = {"qk_output": 0, "causal": 1}
 
 
 def decoder_form(
@@ -140,7 +136,7 @@ def _check(graph: Graph, node: GraphNode) -> None:
     """Refuse an attention that the kernel has no form of."""
     argument = f"node {shown(node.name)}"
     for name, value in node.attributes.items():
-        if name not in _READ and _PLAIN.get(name, "") != value:
+        if name not in KNOWN and WITHOUT_EFFECT.get(name, "") != value:
             raise ArgumentError(argument, f"{name} {shown(value)}", "none: it is not known here")
     for at, name in enumerate(node.inputs):
         # Places are those that tokens have in the cache, who asks for others writes them himself.

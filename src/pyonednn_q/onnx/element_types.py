@@ -71,6 +71,7 @@ _TYPES = (
     ElementType("float6_e2m3fn", 27),
     ElementType("float6_e3m2fn", 28),
 )
+FLOAT32 = 1
 _PLAIN = {7: "int64", 9: "bool", 11: "float64", 12: "uint32", 13: "uint64"}  # of no codes
 _BY_NUMBER = {each.number: each for each in _TYPES}
 _BY_NAME = {each.name: each for each in _TYPES}

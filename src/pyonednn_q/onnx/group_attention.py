@@ -23,17 +23,17 @@ from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.predict.attention_rows import RotaryAngles
 from pyonednn_q.shown import shown
 
-__all__ = ["group_attention"]
+__all__ = ["KNOWN", "WITHOUT_EFFECT", "group_attention"]
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 _INPUTS = 12  # those that are understood
-_KNOWN = {
+KNOWN = {
     *("num_heads", "kv_num_heads", "scale", "do_rotary", "rotary_interleaved", "softcap"),
     *("local_window_size", "sliding_window_cache", "smooth_softmax"),
 }
-_PLAIN = {"qk_output": 0, "causal": 1}
+WITHOUT_EFFECT = {"qk_output": 0, "causal": 1}
 
 
 def group_attention(node: GraphNode) -> Callable[[Values], tuple[Array, ...]]:
@@ -50,7 +50,7 @@ def group_attention(node: GraphNode) -> Callable[[Values], tuple[Array, ...]]:
         What it has beyond the definition above: at once, or, of places of tokens, in the call.
     """
     told = dict(node.attributes)
-    beyond = [n for n in told if n not in _KNOWN and _PLAIN.get(n, "") != told[n]]
+    beyond = [n for n in told if n not in KNOWN and WITHOUT_EFFECT.get(n, "") != told[n]]
     beyond += [name for name in (*node.inputs[_INPUTS:], *node.outputs[3:]) if name]
     if beyond:
         raise _refused(node, f"it has {', '.join(map(shown, beyond))}, which is not known here")

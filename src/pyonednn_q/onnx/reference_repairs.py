@@ -24,7 +24,7 @@ __all__ = ["REPAIRED", "repaired_operators"]
 
 Array = np.ndarray[Any, Any]
 
-# Operators that `onnx.reference` computes wrongly; tests/peers/onnx/test_reference_drawn.py draws them.
+# What `onnx.reference` computes wrongly; tests/peers/onnx/test_reference_drawn.py draws it.
 _REDUCED = "of tensors of nothing and of integers: fails, or another type"
 _ONE_AXIS = "before opset 13: one axis, where ONNX has all from there on"
 _WINDOWS = "pads at one end, SAME_LOWER, 1 and 3 dims: other values, other dims, or fails"

@@ -23,6 +23,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.dims_rule import Lengths
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.graph.kind import Kind
+from pyonednn_q.onnx.element_types import FLOAT32
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.shape_inference import known_lengths
 
@@ -33,7 +34,6 @@ _UNDERSTOOD = {
     *("left_window_size", "right_window_size"),
 }
 _PLAIN = {"qk_matmul_output_mode": 0}  # values that change nothing
-_SINGLE = 1  # TensorProto's number of float32
 _LAST = np.iinfo(np.int64).max
 
 
@@ -171,10 +171,10 @@ class _PartsOfNode:
         node = self._node
         rest = {n: v for n, v in node.attributes.items() if n not in _UNDERSTOOD}
         is_plain = all(_PLAIN.get(name, "") == value for name, value in rest.items())
-        precision = node.attributes.get("softmax_precision", _SINGLE)
+        precision = node.attributes.get("softmax_precision", FLOAT32)
         beyond = node.input(6) or any(node.outputs[3:])  # lengths of caches, scores as a result
         both = bool(node.input(4)) == bool(node.input(5))
-        return is_plain and not beyond and both and precision in {0, _SINGLE}
+        return is_plain and not beyond and both and precision in {0, FLOAT32}
 
     def _heads(self) -> tuple[int, int, int, int] | None:
         """Return heads of queries and of keys, and lengths of a head of keys and of values."""

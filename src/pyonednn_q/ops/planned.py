@@ -148,7 +148,7 @@ class Planned(HotCallable, Told, hot=True):
     nbytes : int
         About how many bytes it takes beside weights: those of its primitives.
     tuning, tried : Tuning or None, and tuple of (str, str)
-        Why this one, where several were timed; ways tried before it, and why each was not taken.
+        Why this one, where several were timed; the ways tried before it, each with its refusal.
     unit_map : ndarray or None
         f32, of dst's dims or 1: what a call's own zero points are multiplied by and subtracted.
     is_unsigned : bool
@@ -185,8 +185,7 @@ class Planned(HotCallable, Told, hot=True):
         self.seen = primitive.seen_as(specs) if specs else primitive
         self.dst: TensorSpec = replace(self.seen.layout("dst"), dtype=plan.facts.dst)
         self.src_dims = form.asked.src.dims
-        self.fixed = fixed
-        self._rest = rest
+        self.fixed, self._rest = fixed, rest
         leaf_of = dict(plan.operands)
         self._inputs = tuple(
             (name, (1,)) if name in plan.later else (leaf_of[name], plan.operand_dims(name))

@@ -50,7 +50,7 @@ _STYLE = """\
 _ORDER = {"weights": 0, "wei_scale": 0, "bias": 1, "dst_scale": 3, "dst_zero_point": 4, "store": 5}
 _ORDER |= {"left over": 6, "nothing": 7}
 _LONG = re.compile(r"\d+\.\d{5,}(?:e[+-]\d+)?")  # numbers of more digits than tell something
-_WIDE, _RIGHT, _HIGH, _LETTERS = 206, 276, 26, 26
+_WIDE, _RIGHT, _HIGH, _MOST = 206, 276, 26, 26
 
 
 class TraceEvent(NamedTuple):
@@ -125,7 +125,7 @@ def _end(x: int, at: int, text: str, look: str, tip: str) -> str:
     return (
         f"<g><title>{escape(tip)}</title>"
         f'<rect{kind} x="{x + 1}" y="{_y(at)}" width="{_WIDE - 2}" height="{_HIGH}" rx="4"/>'
-        f'<text x="{x + 8}" y="{_y(at) + 17}">{escape(shortened(text, _LETTERS))}</text></g>'
+        f'<text x="{x + 8}" y="{_y(at) + 17}">{escape(shortened(text, _MOST))}</text></g>'
     )
 
 

@@ -19,7 +19,7 @@ OF_ARRAYS = {
     "SourceRepair",
     *("WeightCodes", "Witness"),
 }
-STILL_BUILT = {"_Builder"}
+STILL_BUILT = {"_Builder", "_Item"}
 
 
 def classes() -> Iterator[type]:
