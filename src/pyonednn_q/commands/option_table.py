@@ -98,6 +98,12 @@ _LAST = (
         groups={"bench": "report"},
         how=_FLAG,
     ),
+    OptionRow(
+        "--html",
+        ("inspect", "saturation", "diff", "quantize"),
+        "write a page as well",
+        how={"type": Path, "metavar": "FILE"},
+    ),
 )
 _TABLES = {
     "explain": ("layer_options", "model_options"),
