@@ -100,8 +100,9 @@ _LAST = (
     ),
     OptionRow(
         "--html",
-        ("inspect", "saturation", "diff", "quantize"),
+        ("explain", "inspect", "saturation", "bench", "diff", "quantize"),
         "write a page as well",
+        groups={"bench": "report"},
         how={"type": Path, "metavar": "FILE"},
     ),
 )

@@ -172,7 +172,6 @@ OPTIONS = (
     ),
     _REPORT("--save", help="write the run there as JSON, with every sample", how=_FILE),
     _REPORT("--csv", help="write a row there for each case", how=_FILE),
-    _REPORT("--html", help="write a page, with plots and tables that sort", how=_FILE),
     _REPORT("--markdown", help="print the table as Markdown, with all columns", how=_FLAG),
     _REPORT(
         "--repro",
