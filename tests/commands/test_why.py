@@ -111,7 +111,7 @@ def test_a_relu_and_every_kind_are_read(path: Path, capsys: pytest.CaptureFixtur
         ({"op": "pool"}, "op: got 'pool'"),
         ({"op": np.array(["conv", "conv"])}, "op: "),
         ({"src": SRC.astype(np.float64)}, "src: "),
-        ({"theirs": np.ones((1, 6, 6, 5), np.uint8)}, "theirs: got (1, 6, 6, 5)"),
+        ({"theirs": np.ones((1, 6, 6, 5), np.uint8)}, "theirs: got 1x6x6x5"),
         ({"theirs": np.array("text")}, "theirs: "),
         ({"wei_scale": np.ones((5, 1, 1, 1))}, "scale: "),
         ({"src_scale": -1.0}, "scale: "),

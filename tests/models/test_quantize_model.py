@@ -221,13 +221,13 @@ def test_what_cannot_be_is_one_line(
         ((model, "--data", bad, *usual), r"bad.npy: got .*; wanted what numpy.save writes"),
         (
             (model, "--data", tmp_path / "dims.npy", *usual),
-            r"dims.npy: 'x': got \(4, 4, 16, 16\); wanted \(samples, 3, h, w\)",
+            r"dims.npy: 'x': got 4x4x16x16; wanted \(samples, 3, h, w\)",
         ),
         (
             (model, "--data", tmp_path / "codes.npy", *usual),
             r"codes.npy: 'x': got uint8; wanted float32",
         ),
-        ((model, "--data", tmp_path / "none.npy", *usual), r"none.npy: 'x': got \(0, 3, 8, 8\)"),
+        ((model, "--data", tmp_path / "none.npy", *usual), r"none.npy: 'x': got 0x3x8x8"),
         ((quantized, "--data", data, *usual), r"model: got quantizers; wanted a model of floats"),
         ((model, "--data", data, "--out", tmp_path), r"--out: got .*; wanted a name in a folder"),
         ((model, "--data", data, "--out", model), r"--out: got .*; wanted another file"),

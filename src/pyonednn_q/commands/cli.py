@@ -71,10 +71,7 @@ _PYTHON: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\[Errno -?\d+\] ", ""),
     (r"dims=\{'?([^'{}]*?)'?: \(\.\.\.\)\}", r"--dims \1=LENGTHS"),
     (r"[\[(]('[^']*'(?:, '[^']*')*),?[\])]", r"\1"),
-    (
-        r"(?<!\w)[\[(](?=[^\])]*\b\d+\b)(\w+(?:, \w+)+)[\])]",
-        lambda dims: dims[1].replace(", ", "x"),
-    ),
+    (r"(?<!\w)[\[(]((?:\d+|[A-Z])(?:, (?:\d+|[A-Z]))+)[\])]", lambda d: d[1].replace(", ", "x")),
 )
 _OF_INPUT = re.compile(r"(dims|inputs)\['(.*)'\]")
 _SAYING = {"dims": ("--dims",), "inputs": ("--input", "--data")}  # what says lengths of an input

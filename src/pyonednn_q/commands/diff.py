@@ -15,7 +15,10 @@ import json
 from typing import TYPE_CHECKING
 
 from pyonednn_q.commands.words import reading_of
+from pyonednn_q.report.page import document, paragraphs, wide
 from pyonednn_q.report.progress import Progress
+from pyonednn_q.report.table import Column, Table
+from pyonednn_q.shown import printable
 
 if TYPE_CHECKING:
     import argparse
@@ -47,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     ends = [compared(name, array, theirs[name]) for name, array in outputs.items()]
     if options.json:
         first = next((each.name for each in node_differences if each.differs), None)
-        document = {
+        plain = {
             "schema": SCHEMA,
             "nodes": len(nodes),
             "first": first,
@@ -57,9 +60,15 @@ def run(options: argparse.Namespace) -> int:
                 for e in ends
             ],
         }
-        print(json.dumps(document, indent=1))
+        print(json.dumps(plain, indent=1))
     else:
         print(_text(len(nodes), node_differences, ends))
+    if options.html is not None:
+        lines = _outcome(len(nodes), node_differences)
+        parts = [("Nodes", paragraphs(lines) + wide(_table(node_differences)))]
+        parts.append(("Outputs", paragraphs(_of_outputs(ends))))
+        page = document("pyonednn-q diff", options.model.name, parts)
+        options.html.write_text(page, "utf-8", "replace")
     return NOT_EXPLAINED if any(each.unexplained for each in node_differences) else 0
 
 
@@ -74,9 +83,14 @@ def _counted(each: Iterator[NodeDifference], count: int) -> Iterator[NodeDiffere
 
 
 def _text(count: int, node_differences: list[NodeDifference], ends: list[NodeDifference]) -> str:
-    from pyonednn_q.report.table import Column, Table
-    from pyonednn_q.shown import printable
+    differing = [each for each in node_differences if each.differs]
+    lines = _outcome(count, node_differences)
+    lines += ["", _table(differing).text()] if differing else []
+    return "\n".join([*lines, "", *_of_outputs(ends)])
 
+
+def _outcome(count: int, node_differences: list[NodeDifference]) -> list[str]:
+    """Return in lines how many nodes differ, and which is the first."""
     differing = [each for each in node_differences if each.differs]
     exact = len(node_differences) - len(differing)
     lines = [
@@ -86,28 +100,37 @@ def _text(count: int, node_differences: list[NodeDifference], ends: list[NodeDif
         first = differing[0]
         arithmetic = first.arithmetic or "unexplained"
         lines.append(f"first that differs: {printable(first.name)}, {arithmetic}")
-        columns = [Column("node"), Column("how"), Column("values", right=True)]
-        columns += [Column(name, right=True) for name in ("differ", "by at most", "unexplained")]
-        columns.append(Column("arithmetic"))
-        cells = [
-            [
-                each.name,
-                each.how,
-                str(each.values),
-                str(each.values - each.equal),
-                f"{each.largest:.4g}",
-                str(each.unexplained),
-                ": ".join(filter(None, [each.arithmetic or "none", each.words])),
-            ]
-            for each in differing
+    return lines
+
+
+def _table(node_differences: list[NodeDifference]) -> Table:
+    columns = [Column("node"), Column("how"), Column("values", right=True)]
+    columns += [Column(name, right=True) for name in ("differ", "by at most", "unexplained")]
+    columns.append(Column("arithmetic"))
+    cells = [
+        [
+            each.name,
+            each.how,
+            str(each.values),
+            str(each.values - each.equal),
+            f"{each.largest:.4g}",
+            str(each.unexplained),
+            ": ".join(
+                filter(None, [each.arithmetic or ("none" if each.differs else ""), each.words])
+            ),
         ]
-        lines += ["", Table(columns, [list(map(printable, row)) for row in cells]).text()]
-    lines.append("")
+        for each in node_differences
+    ]
+    return Table(columns, [list(map(printable, row)) for row in cells])
+
+
+def _of_outputs(ends: list[NodeDifference]) -> list[str]:
+    """Return a line for each output of the whole model."""
+    lines = []
     for each in ends:
         apart = f"{each.values - each.equal} differ, by at most {each.largest:.4g}"
         same = "all equal" if not each.differs else apart
         lines.append(
             f"output {printable(each.name)} of the whole model: {each.values} values, {same}"
         )
-    lines.append("differences are in codes, of floats in last places of the largest value")
-    return "\n".join(lines)
+    return [*lines, "differences are in codes, of floats in last places of the largest value"]

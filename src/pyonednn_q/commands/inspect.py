@@ -21,6 +21,7 @@ from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.inspection import Inspection, inspect
 from pyonednn_q.inspection.layer_file import arrays_of, operator_of
+from pyonednn_q.report.page import document, preformatted, wide
 from pyonednn_q.report.table import Column, Table
 
 __all__ = ["run"]
@@ -46,6 +47,12 @@ def run(options: argparse.Namespace) -> int:
         print(str(inspections[0][2]))
     else:
         print(_table(inspections).text())
+    if options.html is not None:
+        whole = [each for each in inspections if isinstance(each[2], Inspection)]
+        parts = [("Kernels", wide(_table(inspections)))]
+        parts += [(f"{line} {dtype}", preformatted(str(each))) for line, dtype, each in whole]
+        page = document("pyonednn-q inspect", " ".join(options.what), parts)
+        options.html.write_text(page, "utf-8", "replace")
     return REFUSED if any(isinstance(each[2], str) for each in inspections) else 0
 
 

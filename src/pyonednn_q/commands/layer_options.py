@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 from pyonednn_q.commands.option_table import FLAG, OptionRow
 from pyonednn_q.explain.description import POLICIES
@@ -25,7 +24,6 @@ OPTIONS = (
     _LAYER("--strict", help="refuse steps that are left over", how=FLAG),
     OptionRow("--trace", _EXPLAIN, "print every rewrite and refusal", how=FLAG),
     _LAYER("--benchdnn", help="add the line for benchdnn", how=FLAG),
-    OptionRow("--html", _EXPLAIN, "write a page as well", how={"metavar": "FILE", "type": Path}),
     _LAYER("--isa", help="plan for this instruction set, as in ONEDNN_MAX_CPU_ISA"),
     _LAYER("--version", help="plan for this version of oneDNN: 3.7, 3.13.2"),
     _LAYER("--here", help="plan for the oneDNN of this process", how=FLAG),

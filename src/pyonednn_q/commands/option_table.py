@@ -98,6 +98,13 @@ _LAST = (
         groups={"bench": "report"},
         how=FLAG,
     ),
+    OptionRow(
+        "--html",
+        ("explain", "inspect", "saturation", "bench", "diff", "quantize"),
+        "write a page as well",
+        groups={"bench": "report"},
+        how={"type": Path, "metavar": "FILE"},
+    ),
 )
 _TABLES = {
     "explain": ("layer_options", "model_options"),

@@ -171,7 +171,6 @@ OPTIONS = (
     ),
     _REPORT("--save", help="write the run to this file as JSON, with every sample", how=_FILE),
     _REPORT("--csv", help="write a row for each case to this file", how=_FILE),
-    _REPORT("--html", help="write a page, with plots and tables that sort", how=_FILE),
     _REPORT("--markdown", help="print the table as Markdown, with all columns", how=FLAG),
     _REPORT(
         "--repro",

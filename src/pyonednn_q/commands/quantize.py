@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q.commands.words import dims_of
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.models.sample_files import FORM, SampleFiles
+from pyonednn_q.report.page import document, paragraphs, wide
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable, shortened, shown
 
@@ -99,6 +100,8 @@ def run(options: argparse.Namespace) -> int:
         outputs=outputs,
     )
     print(json.dumps(told.plain(), indent=1) if options.json else told.text())
+    if options.html is not None:
+        options.html.write_text(told.html(), "utf-8", "replace")
     return 0 if told.is_fine else FINDING
 
 
@@ -161,9 +164,18 @@ class _QuantizationReport:
             "outputs": [each.plain() for each in self.outputs],
         }
 
-    def text(self) -> str:
-        """Return it as lines, and a table of outputs."""
-        before, after = self.nbytes
+    def html(self) -> str:
+        """Return it as a page."""
+        floats = [[name, why] for name, why in self.floats.items()]
+        beside = f"Outputs beside those of the float model, {self.samples} samples"
+        parts = [("What came of it", paragraphs(self._about())), (beside, wide(self._outputs()))]
+        if floats:
+            parts.append(
+                ("Layers in floats", wide(Table([Column("layer"), Column("why")], floats)))
+            )
+        return document("pyonednn-q quantize", f"{self.model} -> {self.out.name}", parts)
+
+    def _outputs(self) -> Table:
         columns = [Column("output"), *(Column(name, right=True) for name in _COLUMNS)]
         cells = [
             [
@@ -176,21 +188,31 @@ class _QuantizationReport:
             ]
             for each in self.outputs
         ]
+        return Table(columns, cells)
+
+    def _about(self) -> list[str]:
+        before, after = self.nbytes
+        count = f"{self.layers - len(self.floats)} of {self.layers} layers in INT8"
+        times = ", ".join(f"{ms:.3g} ms {name}" for name, ms in self.milliseconds.items())
+        return [
+            f"{count}, found in {self.seconds:.1f} s",
+            *([f"sensitivity: {self.sensitivity}"] if self.sensitivity else []),
+            f"{before / 1e6:.2f} MB before, {after / 1e6:.2f} MB now",
+            f"a call: {times}",
+        ]
+
+    def text(self) -> str:
+        """Return it as lines, and a table of outputs."""
         floats = [
             printable(f"  {name}: {shortened(why, _WIDE)}") for name, why in self.floats.items()
         ]
-        count = f"{self.layers - len(self.floats)} of {self.layers} layers in INT8"
-        times = ", ".join(f"{ms:.3g} ms {name}" for name, ms in self.milliseconds.items())
         return "\n".join(
             [
                 printable(f"{self.model} -> {self.out}"),
-                f"{count}, found in {self.seconds:.1f} s",
-                *([f"sensitivity: {self.sensitivity}"] if self.sensitivity else []),
-                f"{before / 1e6:.2f} MB before, {after / 1e6:.2f} MB now",
-                f"a call: {times}",
+                *self._about(),
                 "",
                 f"outputs beside those of the float model, {self.samples} samples",
-                Table(columns, cells).text(),
+                self._outputs().text(),
                 *(["", "layers in floats", *floats] if floats else []),
             ]
         )

@@ -32,6 +32,7 @@ from pyonednn_q.commands.problem_options import OPERATORS
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.inspection.layer_file import arrays_of
 from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.report.page import document, preformatted, wide
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
 
@@ -70,14 +71,19 @@ def run(options: argparse.Namespace) -> int:
         ]
     if options.json:
         verdicts = [_plain(each) for each in judged]
-        document = {"schema": SCHEMA, "verdicts": verdicts, "left_out": left_out}
-        print(json.dumps(document, indent=1))
+        plain = {"schema": SCHEMA, "verdicts": verdicts, "left_out": left_out}
+        print(json.dumps(plain, indent=1))
     elif len(judged) == 1:
         print(_text(judged[0]))
     else:
         print(_table(judged).text())
         if left_out:
             print(f"without weights that are known beforehand: {', '.join(left_out)}")
+    if options.html is not None:
+        parts = [("Verdicts", wide(_table(judged)))]
+        parts += [(each.name, preformatted(_text(each))) for each in judged]
+        page = document("pyonednn-q saturation", " ".join(options.what), parts)
+        options.html.write_text(page, "utf-8", "replace")
     return 0 if all(each.verdict.is_exact for each in judged) else SATURATES
 
 
