@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, numbers, one_of, real
+from pyonednn_q.argument import check_fields, instance, numbers, one_of, real
 from pyonednn_q.compose import benchdnn_options, codec, plan_table
 from pyonednn_q.compose.became import Became, became
 from pyonednn_q.compose.choice import Choice, cost
@@ -104,6 +104,7 @@ class Plan(Told):
 
     def __post_init__(self) -> None:
         """Refuse a plan whose values are not those that its attributes declare."""
+        check_fields(self)
         real("rate", self.rate)
         names = sorted((*self.later, *dict(self.constants), *dict(self.operands)))
         if names != sorted(self.attr.names):
@@ -114,8 +115,7 @@ class Plan(Told):
         for name, vec in vecs:
             if vec.channels not in (None, self.facts.channels):
                 raise ShapeError("constants", f"{vec.channels} channels", str(self.facts.channels))
-            # Bounds may be open: operands of maximum and minimum.
-            if not (vec.is_finite or name.startswith("post_op_")):
+            if not (vec.is_finite or name.startswith("post_op_")):  # of minimum and maximum
                 raise ArgumentError("constants", f"{name} of {vec}", "finite numbers")
             if name.endswith("_zero_point") and not vec.is_integer:
                 raise ArgumentError("constants", f"{name} of {vec}", "whole numbers")

@@ -259,6 +259,7 @@ def composed_calls() -> Calls:
                 "tolerance": 1e-4,
             },
         ),
+        "Plan": (pq.compose.Plan, _fields(plan)),
         "Plan.from_json": (pq.compose.Plan.from_json, {"text": plan.to_json()}),
         "Layer": (pq.compose.Layer, _fields(layer)),
         "Inspection": (pq.inspection.Inspection, _fields(inspected)),
