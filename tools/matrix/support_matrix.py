@@ -313,10 +313,10 @@ GUARDS_HEAD = """\
 Written by `tools/matrix/support_matrix.py guards` from `pyonednn_q.faults.guards`; do not edit.
 If a row matches an implementation, the next implementation is tried; if none is left, `prepare`
 raises `KnownWrongError` with the row's name and its remedy. Versions 3.7.2 and 3.13.2 were
-measured. Versions between the two are treated as having the faults of both, unless a fix is known; later
-versions as having the faults of 3.13. *read* in a source means that the fault was not reproduced,
-because no processor or version at hand has it. *seen* means that it occurs in few of many calls,
-so no test shows it. [The hunt](hunt.md) searches for more faults."""
+measured. Versions between the two are treated as having the faults of both, unless a fix is
+known; later versions as having the faults of 3.13. *read* in a source means that the fault was
+not reproduced, because no processor or version at hand has it. *seen* means that it occurs in
+few of many calls, so no test shows it. [The hunt](hunt.md) searches for more faults."""
 
 READ = """\
 Release notes and threads that were looked up, and tried here where that was possible. Of each of
