@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 
+Array: TypeAlias = np.ndarray[Any, Any]
+
 # What a caller may write for a data type: "u8", "uint8", np.uint8 or np.dtype("uint8").
 DType: TypeAlias = str | type[np.generic] | np.dtype[Any]
 

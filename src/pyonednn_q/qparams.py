@@ -40,14 +40,13 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import integers, numbers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pyonednn_q.dtypes import DType
-
-Array = np.ndarray[Any, Any]
 
 _HELD = {"s4": "s8", "u4": "u8"}  # what holds codes of 4 bits, one in each byte
 

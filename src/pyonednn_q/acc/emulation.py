@@ -29,6 +29,7 @@ from pyonednn_q.acc.pairing import (
 )
 from pyonednn_q.acc.pairs import HI, LO, cuts, runs, walk
 from pyonednn_q.argument import instance, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.acc.pairing import Windowed
     from pyonednn_q.primitive.problem import Problem
-
-Array = np.ndarray[Any, Any]
 
 
 def sources(problem: Weighted, src: Array, way: Summation) -> Iterator[Array]:

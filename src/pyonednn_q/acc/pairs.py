@@ -17,13 +17,14 @@ and both ends are reached. The pair is exact for every source if and only if the
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.acc.pairing import EXACT, Pairing, Weighted, Windowed, summations
 from pyonednn_q.argument import whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import DTypeError, ShapeError
 from pyonednn_q.primitive.problem import (
     InnerProductProblem,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from pyonednn_q.acc.pairing import Summation
     from pyonednn_q.primitive.isa import InstructionSet
     from pyonednn_q.primitive.problem import Problem
-
-Array = np.ndarray[Any, Any]
 
 
 class Stretch(NamedTuple):

@@ -11,13 +11,14 @@ weights over that of what they lost. Activations of 7 bits are safe with any wei
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.acc.pairs import SAFE, inexact_channels
 from pyonednn_q.acc.verdict import saturation
 from pyonednn_q.argument import flag, instance, items, numbers, one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shown
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from pyonednn_q.acc.verdict import Verdict
     from pyonednn_q.primitive.isa import InstructionSet
     from pyonednn_q.primitive.problem import Problem
-
-Array = np.ndarray[Any, Any]
 
 _HOW = ("fit", "7bit")
 _WHERE = ("needed", "all", "none")

@@ -11,10 +11,11 @@ they are computed in parts of the input channels: each small enough, their sum e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import acc_interval
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.isa import Version
-
-Array = np.ndarray[Any, Any]
 
 CODES = 255  # of 8 bits, as kernels multiply them: an s8 source is one of u8 less 128
 

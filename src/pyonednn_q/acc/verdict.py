@@ -39,6 +39,7 @@ from pyonednn_q.acc.pairs import (
 )
 from pyonednn_q.acc.witness import Witness, of_odd_weight, of_pair
 from pyonednn_q.argument import instance, integers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.tensor import Operation
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.problem import Problem
 
 __all__ = ["ChannelVerdict", "Counts", "Verdict", "Witness", "counts", "saturation", "witness"]
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.acc.emulation import sums
 from pyonednn_q.acc.pairing import EXACT
 from pyonednn_q.acc.pairs import reachable_pairs
+from pyonednn_q.dtypes import Array
 from pyonednn_q.primitive.problem import (
     InnerProductProblem,
     MatMulProblem,
@@ -21,7 +22,6 @@ from pyonednn_q.primitive.problem import (
 if TYPE_CHECKING:
     from pyonednn_q.acc.pairing import Summation, Weighted, Windowed
 
-Array = np.ndarray[Any, Any]
 _Place = tuple[int, ...]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import DTypeError
 from pyonednn_q.native.timing import looped
 from pyonednn_q.ops.dense import InnerProduct, MatMul
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.operator import Operator
 
 __all__ = ["GroupedTrial"]
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

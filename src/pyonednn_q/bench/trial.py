@@ -14,6 +14,7 @@ from pyonednn_q.bench.data import Sample, channels, quantize
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.compose.benchdnn_options import DRIVERS
 from pyonednn_q.compose.composer import compose
+from pyonednn_q.dtypes import Array
 from pyonednn_q.native import runtime
 from pyonednn_q.native.sums import NOT_EXACT
 from pyonednn_q.ops.conv import Conv, Deconv
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.operator import Operator
 
 __all__ = ["Trial", "Way", "way"]
-
-Array = np.ndarray[Any, Any]
 
 SATURATES = "may saturate: no VNNI"
 _PASSED = "passed over"

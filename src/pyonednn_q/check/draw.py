@@ -12,14 +12,13 @@ dimension; where that is too short for all, they are drawn in turns.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.random  # NumPy loads it late: a child forked amid a first call would wait for it
 
 from pyonednn_q import dtypes
-
-Array = np.ndarray[Any, Any]
+from pyonednn_q.dtypes import Array
 
 
 class QuantizedSrc(NamedTuple):

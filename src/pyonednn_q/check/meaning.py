@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.dtypes import F32_FAR, F32_LEAST, F32_UNIT
+from pyonednn_q.dtypes import F32_FAR, F32_LEAST, F32_UNIT, Array
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, Leaf, Round, Step, Sum
 
@@ -110,8 +110,6 @@ def _own(step: Step, x: F64, y: F64, levels: int) -> F64 | float:
         terms = terms + abs(step.alpha) * np.abs(x) + abs(step.beta)
     return ROUNDINGS * F32_UNIT * terms
 
-
-Array = np.ndarray[Any, Any]
 
 _ULP = {"f32": 2.0**-23, "bf16": 2.0**-7, "f16": 2.0**-10}
 _LARGEST = {"f32": F32_FAR, "bf16": 3.3e38, "f16": 65504.0}

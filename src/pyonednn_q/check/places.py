@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
+
 Dims = tuple[int, ...]
 Kind: TypeAlias = Literal["convolution", "deconvolution", "inner_product", "matmul"]
 
@@ -157,8 +159,6 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
     _Indices = tuple[NDArray[np.intp], ...]
-
-Array = np.ndarray[Any, Any]
 
 MOST_MACS = 2**27  # some tenths of a second in float64
 MOST_GATHERED = 2**22

@@ -23,7 +23,7 @@ import numpy as np
 
 from pyonednn_q.check.meaning import summed_error
 from pyonednn_q.check.places import Geometry, tap_sources
-from pyonednn_q.dtypes import F32_LEAST, F32_UNIT
+from pyonednn_q.dtypes import F32_LEAST, F32_UNIT, Array
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.steps import Binary, Eltwise, Leaf, PRelu, Round
 from pyonednn_q.expr.vec import Vec
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
     Entering = tuple[F64, F64, tuple[Step, ...], dict[str, F64]]
-
-Array = np.ndarray[Any, Any]
 
 _EXP = 2.0**-15  # in parts of the value: two exponentials, each off by a good ten times of measured
 

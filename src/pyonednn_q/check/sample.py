@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.check.places import tap_sources
+from pyonednn_q.dtypes import Array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     Indices = tuple[NDArray[np.intp], ...]
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 MOST = 256

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.commands.words import reading_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable, shown
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-Array = np.ndarray[Any, Any]
 _ENDS = ("least", "mean", "greatest")
 
 

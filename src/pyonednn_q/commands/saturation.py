@@ -17,7 +17,6 @@ import argparse
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from pyonednn_q.bench.data import Sample, quantize
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.commands.problem_options import OPERATORS
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.inspection.layer_file import arrays_of
 from pyonednn_q.primitive.isa import InstructionSet
@@ -37,8 +37,6 @@ from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
 
 __all__ = ["run"]
-
-Array = np.ndarray[Any, Any]
 
 SATURATES = 1
 SCHEMA = 1

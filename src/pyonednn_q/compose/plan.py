@@ -14,6 +14,7 @@ from pyonednn_q.compose.became import Became, became
 from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.lower import store_notes
 from pyonednn_q.compose.record import Record, records
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
 from pyonednn_q.expr.vec import Vec, constant
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

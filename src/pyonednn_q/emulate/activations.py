@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import real
+from pyonednn_q.dtypes import Array
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
     Arithmetic,
@@ -29,8 +30,6 @@ from pyonednn_q.requantize.rounding import shift_round
 
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
-
-Array = np.ndarray[Any, Any]
 
 
 def relu(

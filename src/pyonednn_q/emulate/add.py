@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
     Arithmetic,
@@ -32,7 +33,6 @@ from pyonednn_q.requantize.rounding import round_real, shift_round
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-Array = np.ndarray[Any, Any]
 _HEAD_ROOM = 20  # bits that TFLite shifts its inputs left by
 
 

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q import dtypes, native
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.post_ops import EltwisePostOp, PostOp
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.problem import Problem
     from pyonednn_q.primitive.window import Window
 
-Array = np.ndarray[Any, Any]
 _Values = tuple[tuple[str, float], ...]
 
 

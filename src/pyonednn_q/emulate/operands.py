@@ -10,6 +10,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.qparams import QParams
@@ -20,8 +21,6 @@ from pyonednn_q.requantize.multiplier import (
     scale_to_mult_shift,
 )
 from pyonednn_q.requantize.rounding import shift_round
-
-Array = np.ndarray[Any, Any]
 
 # How a dialect makes codes of float32 values: the rule of `requantize.quantize_rules`, as docs
 # say it.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.primitive.window import Window, padding_sides, per_dim
 from pyonednn_q.shown import shown
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyonednn_q.primitive.window import Padding, PerDim
-
-Array = np.ndarray[Any, Any]
 
 
 class Pooling:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import flag, integers
+from pyonednn_q.dtypes import Array
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
     Arithmetic,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
-
-Array = np.ndarray[Any, Any]
 
 _VECTOR = 16  # channels that LiteRT's optimised mean takes at a time
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
     Arithmetic,
@@ -25,7 +26,6 @@ from pyonednn_q.emulate.operands import (
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-Array = np.ndarray[Any, Any]
 _VECTOR = 16
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import instance, integers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
     Arithmetic,
@@ -27,7 +28,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-Array = np.ndarray[Any, Any]
 _ONE = 1 << 10  # TFLite's integer weights
 _XNNPACK = 11  # bits of those of XNNPACK
 _Size = tuple[int, ...]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import integers, items, one_of, real, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
     Arithmetic,
@@ -26,7 +27,6 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize.rounding import round_real
 from pyonednn_q.shown import shown
 
-Array = np.ndarray[Any, Any]
 _MODES = ("constant", "edge", "reflect")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import instance, integers, items, named
-from pyonednn_q.dtypes import numpy_type
+from pyonednn_q.dtypes import Array, numpy_type
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.change import Change
 from pyonednn_q.graph.edges import check_no_circle
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Dims", "Graph", "GraphNode", "Value"]
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _NONE: Mapping[str, Any] = MappingProxyType({})

@@ -22,6 +22,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.acc.emulation import checked, sums
 from pyonednn_q.acc.pairing import EXACT, Pairing, Summation, summations
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.inspection.outputs import sums_of
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.inspection.outputs import Outputs
     from pyonednn_q.ops.operator import Operator
-
-Array = np.ndarray[Any, Any]
 
 _TAIL = ("tflite_2up", "tflite_2step")
 _BEHIND = ("half_to_even", "half_away_from_zero", "half_up", "half_down", "towards_zero", "down")

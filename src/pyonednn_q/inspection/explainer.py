@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import instance, numbers
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.inspection.arithmetics import (
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyonednn_q.inspection.arithmetics import Supposition
-
-Array = np.ndarray[Any, Any]
 
 _EXAMPLES = 8
 _WORTH = 2  # how many times fewer outputs must be left over, where something is supposed

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from pyonednn_q.argument import check_fields
+from pyonednn_q.dtypes import Array
 from pyonednn_q.report.told import Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-Array = np.ndarray[Any, Any]
 
 SCHEMA = 1
 _NAMES = 4  # of arithmetics that are written out

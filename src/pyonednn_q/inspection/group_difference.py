@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pyonednn_q.argument import named, numbers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, NoModelError, ShapeError
 from pyonednn_q.inspection.explanation import Agreement, Explanation
 from pyonednn_q.ops.on_groups import OnGroups, turned
@@ -23,8 +23,6 @@ from pyonednn_q.predict.grouped_sums import grouped_sums
 from pyonednn_q.predict.matmul_nbits import block_codes, matmul_nbits
 
 __all__ = ["GroupDifference", "group_difference", "runs_on_groups"]
-
-Array = np.ndarray[Any, Any]
 
 _LISTED = 3
 _USERS = dict.fromkeys(("ort_matmulnbits_4", "ort_matmulnbits_1"), ("onnxruntime",))

@@ -18,6 +18,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.native.trial import POINTS
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.operator import Operator
 
 __all__ = ["NEEDED", "arrays_of", "named_arrays", "operator_of"]
-
-Array = np.ndarray[Any, Any]
 
 _OPERATORS: dict[str, Callable[..., Operator]] = {
     "conv": Conv,

@@ -16,6 +16,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.acc.split import centred
 from pyonednn_q.check.places import Geometry, exact_sums
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Chain, Clip, Eltwise
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pyonednn_q.ops.operator import Operator
-
-Array = np.ndarray[Any, Any]
 
 _FLOAT32_REACH = 2.0**-20  # what a few operations in float32 move a value by, in parts of its terms
 _I32 = np.iinfo(np.int32)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from pyonednn_q.dtypes import Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyonednn_q.inspection.outputs import Outputs
-
-Array = np.ndarray[Any, Any]
 
 _NAMED = 6  # channels
 _ONE_ROUNDING = 1.0 + 2.0**-8  # levels: how far apart errors of one rounding are, and of float32

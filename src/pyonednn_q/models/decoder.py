@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import flag, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.network import KeyValueCache
@@ -26,8 +27,6 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.shown import shown
 
 __all__ = ["Decoder"]
-
-Array = np.ndarray[Any, Any]
 
 _TOKENS, _PLACES = "input_ids", "position_ids"
 _MOST = 128  # tokens of one program

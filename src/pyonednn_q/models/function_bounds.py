@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.dtypes import F32_LEAST, F32_UNIT
+from pyonednn_q.dtypes import F32_LEAST, F32_UNIT, Array
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.graph import kinds
 from pyonednn_q.predict.float_bounds import BOUNDS, EXP_LOSES
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["function_bounds", "function_values", "gamma"]
 
-Array = np.ndarray[Any, Any]
 Values = Mapping[str, Array]
 
 _LEAST = 2 * F32_LEAST  # kernels have 0 for smaller exponentials

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import onnx
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, Error, ShapeError, UnsupportedError
 from pyonednn_q.inspection.layer_file import named_arrays
 from pyonednn_q.onnx.choices import Bindings
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelFile", "inputs_of", "read"]
 
-Array = np.ndarray[Any, Any]
 _MOST_BYTES = 1 << 32  # of the inputs
 _USUAL = {"exact_rounding": False, "saturation": "f32"}  # on the command line
 

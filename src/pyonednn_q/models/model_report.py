@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph.change import traced
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.models.node_measures import node_measures
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelReport"]
 
-Array = np.ndarray[Any, Any]
 SCHEMA = 1
 _WIDE = 40  # characters of a name
 _MEASURED = "us: median of a node in its place; SQNR: beside the float model, of all up to there"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pyonednn_q.bench import probe
 from pyonednn_q.bench.bench_run import Run, metadata
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.row import OURS, Rival, Row
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import Error
 from pyonednn_q.models.callers import waits_at_once
 from pyonednn_q.models.timed_form import TimedForm, node_samples, peer_calls
@@ -37,7 +38,6 @@ from pyonednn_q.graph.graph import Graph
 
 __all__ = ["AT_ONCE", "WHOLE", "ModelTimes", "NodeTime", "measure"]
 
-Array = np.ndarray[Any, Any]
 WHOLE, AT_ONCE = "whole model", "whole model, callers at once"
 _INT8, _F32 = Precision("u8", "s8", "u8"), Precision("f32", "f32", "f32")
 _IN_PLACE = "in place"

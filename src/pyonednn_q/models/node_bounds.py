@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyonednn_q.dtypes import F32_LEAST, F32_UNIT
+from pyonednn_q.dtypes import F32_LEAST, F32_UNIT, Array
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.models.function_bounds import function_bounds, function_values, gamma
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FloatBound", "bounds_of", "float_bound", "values_of"]
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 _MORE = 4  # roundings of a product beside its sum: of both scales, of itself, of a bias

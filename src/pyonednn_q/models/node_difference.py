@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import emulate
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.inspection import explain_difference
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeDifference", "compared", "differences"]
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 _TABLE = "onnxruntime_table"  # of floats, whose last places follow from lengths that it fuses

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from statistics import median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.models.timed_form import TimedForm, node_samples
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeMeasure", "node_measures"]
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import real
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.shown import shown
 
 __all__ = ["CHECKED", "OutputCompared", "bound_of", "compared", "least_of"]
 
-Array = np.ndarray[Any, Any]
 Outputs = Sequence[Mapping[str, Array]]
 CHECKED = 32  # samples whose outputs `pyonednn-q quantize` compares
 MEASURES = ("sqnr", "cosine", "top1")

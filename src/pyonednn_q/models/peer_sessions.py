@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pyonednn_q.argument import items
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, LibraryError, UnsupportedError
 from pyonednn_q.onnx.model_writer import model_bytes
 from pyonednn_q.shown import install, shortened, shown
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PEERS", "checked_peers", "installed", "onnxruntime_values", "ready"]
 
-Array = np.ndarray[Any, Any]
 PEERS = ("onnxruntime", "openvino")
 
 

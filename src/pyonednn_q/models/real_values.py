@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.qparams import along
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["computed", "dequantized", "point_of", "scale_of", "wide"]
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 

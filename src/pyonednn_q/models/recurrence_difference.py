@@ -9,10 +9,11 @@ GRU other runtimes have the function that our files hold, which rounds neither s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.native import runtime
 from pyonednn_q.onnx.gru_of_codes import gru_of_codes
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["recurrence_told"]
 
-Array = np.ndarray[Any, Any]
 _NAME = "u8 states, step by step"
 _IN_FLOATS = "u8 states, of theirs floats"
 

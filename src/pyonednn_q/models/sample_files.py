@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.inspection.layer_file import named_arrays
@@ -16,7 +16,6 @@ from pyonednn_q.shown import shown
 
 __all__ = ["FORM", "SampleFiles"]
 
-Array = np.ndarray[Any, Any]
 _ENDS = (".npz", ".npy")
 _MOST_BYTES = 1 << 32  # of a file's arrays
 FORM = """\

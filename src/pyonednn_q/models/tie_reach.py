@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.dtypes import F32_UNIT
+from pyonednn_q.dtypes import F32_UNIT, Array
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.models.node_bounds import bounds_of, values_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["by_ties"]
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 # Of a quantizer: of the scale's reciprocal, of the product with it, of the zero point's addition,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.models.peer_sessions import ready
 from pyonednn_q.native import Prepared
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TimedForm", "node_samples", "peer_calls"]
 
-Array = np.ndarray[Any, Any]
 _NODE_ROUNDS = 15
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -69,9 +70,6 @@ def _dense_order(
                 return None
             step *= dims[axis]
     return order
-
-
-Array = np.ndarray[Any, Any]
 
 
 LINE = 64  # bytes of the caches; a kernel whose loads straddle two lines takes up to 1.45 times

@@ -12,7 +12,6 @@ from pyonednn_q.native.program import Pass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Array = np.ndarray[Any, Any]
 _NONE = np.zeros((0, 0), np.float32)
 
 

@@ -6,12 +6,13 @@ A tensor holds a pool of values over and over. Their number is a prime, so that 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.check.draw import Draw
+from pyonednn_q.dtypes import Array
 from pyonednn_q.native.arrays import aligned
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from pyonednn_q.check.meaning import Band
     from pyonednn_q.check.sample import Slots
     from pyonednn_q.primitive.tensor import TensorSpec
-
-Array = np.ndarray[Any, Any]
 
 
 class NoModelHereError(Exception):

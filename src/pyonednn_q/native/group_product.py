@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.native import runtime
 from pyonednn_q.native.program import Pass
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
-
-Array = np.ndarray[Any, Any]
 
 
 class GroupProduct:

@@ -22,6 +22,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import aligned, checked, inverse, lie_alike, memory_order
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from pyonednn_q._core import Requantizer as Loops
     from pyonednn_q.primitive.problem import ReorderProblem
     from pyonednn_q.primitive.tensor import TensorSpec
-
-Array = np.ndarray[Any, Any]
 
 
 def is_cast(problem: ReorderProblem) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyonednn_q._core import Memory
     from pyonednn_q._core import Prepared as CorePrepared
-    from pyonednn_q.native.arrays import Array
+    from pyonednn_q.dtypes import Array
     from pyonednn_q.primitive.problem import Problem
 
 # Generated code of a primitive, which the library does not tell: 260 to 940 KB were measured.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyonednn_q._core import Pass as CorePass
     from pyonednn_q._core import Program as CoreProgram
-    from pyonednn_q.native.arrays import Array
+    from pyonednn_q.dtypes import Array
     from pyonednn_q.primitive.tensor import TensorSpec
     from pyonednn_q.primitive.window import Window
     from pyonednn_q.qparams import QParams

@@ -11,6 +11,7 @@ from pyonednn_q.check.draw import WIDE
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.plain_values import entering, terms_of
 from pyonednn_q.check.sample import Slots
+from pyonednn_q.dtypes import Array
 from pyonednn_q.expr.steps import Chain, PRelu, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native.drawn import (
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from pyonednn_q.native.prepared import Prepared
     from pyonednn_q.primitive.problem import Problem
     from pyonednn_q.primitive.tensor import TensorSpec
-
-Array = np.ndarray[Any, Any]
 
 _SCALED = {"reorder": ("src",), "binary": ("src", "src1"), "softmax": ("src",)}
 _LEVELS = 100.0  # of 8 bits, that results are apart at most

@@ -10,7 +10,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.acc.split import CODES
 from pyonednn_q.check.meaning import Meaning, summed_error
 from pyonednn_q.check.sample import Slots
-from pyonednn_q.dtypes import F32_UNIT, F32_WHOLE
+from pyonednn_q.dtypes import F32_UNIT, F32_WHOLE, Array
 from pyonednn_q.expr.steps import Chain, PRelu, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from pyonednn_q.native.prepared import Prepared
     from pyonednn_q.primitive.attr import Scale, ZeroPoint
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-Array = np.ndarray[Any, Any]
 
 _LEVELS = 48.0  # of 8 bits, that results are apart as a rule
 _NEAR = 64  # columns of weights, whose rows are next to each other

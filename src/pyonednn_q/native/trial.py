@@ -16,6 +16,7 @@ from pyonednn_q.acc.pairs import pair_overflow
 from pyonednn_q.check.draw import Draw
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.places import Geometry, Places
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, SelfCheckError
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.steps import Binary, BinaryAlg, Chain, Eltwise, Leaf, PRelu, Round, Step, Sum
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr, Scale
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.window import Window
-
-Array = np.ndarray[Any, Any]
 
 _WANTED = "False: this has no model beside the kernels"
 

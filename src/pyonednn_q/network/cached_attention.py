@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import flag, instance, numbers, one_of, real, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native.arrays import LINE
 from pyonednn_q.native.attention import attention_bytes, attention_pass
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CacheShape", "CachedAttention", "KeyValueCache"]
 
-Array = np.ndarray[Any, Any]
 _TILE, _LENGTH = 16, 8  # tokens, and bytes
 _MOST_BYTES = 2**46  # of a process, and more than anybody has
 

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import DTypeError
 from pyonednn_q.graph.graph import Value
 from pyonednn_q.primitive.tensor import TensorSpec
 
 __all__ = ["as_carrier", "carrier_of", "is_carried", "restored", "spec_of_array"]
-
-Array = np.ndarray[Any, Any]
 
 _PACKED = ("s4", "u4")  # two in a byte there, one in NumPy
 

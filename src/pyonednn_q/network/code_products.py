@@ -7,9 +7,11 @@ for sums. It takes the table's place only where it gives every one of its entrie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from pyonednn_q.dtypes import Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["product_of", "sum_of"]
 
-Array = np.ndarray[Any, Any]
 _MOST = 16  # pairs of zero points that are tried whole
 _STEPS = 8  # floats on either side of the middle
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, LayoutError
 from pyonednn_q.native import Prepared
 from pyonednn_q.native.arrays import checked, in_layout
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pyonednn_q.network.lowering import Lowering, ProgramStep
     from pyonednn_q.primitive.tensor import TensorSpec
 
-Array = np.ndarray[Any, Any]
 _NONE: Mapping[str, Value] = MappingProxyType({})
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import flag, instance, one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.moves import dims_together, known, strides_along
@@ -19,8 +20,6 @@ from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from pyonednn_q.network.lowering import Lowering
-
-Array = np.ndarray[Any, Any]
 
 # NumPy's names, and the library's; bytes of an element where it has none.
 _TYPES = {

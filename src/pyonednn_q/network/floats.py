@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import flag, instance, integers, one_of, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Eltwise
 from pyonednn_q.native import prepare
@@ -21,8 +22,6 @@ from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from pyonednn_q.network.lowering import Lowering
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyonednn_q.argument import instance, items, named
 from pyonednn_q.compose.stages import RESIDUAL, SRC
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.graph.graph import Value
 from pyonednn_q.native.arrays import memory_order
@@ -46,7 +47,6 @@ from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shown
 
-Array = np.ndarray[Any, Any]
 _NONE: Mapping[str, Value] = MappingProxyType({})
 OPERATIONS = (
     Pool, Reshape, Concat, Quantize, Dequantize, Convert, Lookup, Transpose, Slice, Repeat,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.compose.stages import RESIDUAL, SRC
+from pyonednn_q.dtypes import Array
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.moves import SAME
 from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.weights import Parts
 
-Array = np.ndarray[Any, Any]
 _WORTH = (SRC_SCALE, SRC_ZERO_POINT, ACC_MAP)
 
 

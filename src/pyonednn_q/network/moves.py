@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.code_products import product_of, sum_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from pyonednn_q.network.lowering import Lowering
     from pyonednn_q.qparams import QParams
 
-Array = np.ndarray[Any, Any]
 _BYTES = ("u8", "s8")
 SAME = np.arange(256).astype(np.uint8)
 

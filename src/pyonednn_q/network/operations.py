@@ -11,6 +11,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import function, instance, integers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import prepare
 from pyonednn_q.native.program import Pass
@@ -24,7 +25,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.network.lowering import Lowering
 
-Array = np.ndarray[Any, Any]
 CODES = ("u8", "s8")
 _MOST_SPREAD = 4  # channels that a quantizing pass puts last
 

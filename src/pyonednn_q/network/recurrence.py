@@ -17,11 +17,12 @@ DynamicQuantizeLSTM, which has one range for all rows that it multiplies at once
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import instance, items, one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.floats import floats_of
@@ -30,7 +31,6 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from pyonednn_q.network.lowering import Lowering
 
-Array = np.ndarray[Any, Any]
 _GATES = {"lstm": 4, "gru": 3}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import flag, instance, real, whole
-from pyonednn_q.dtypes import F32_WHOLE
+from pyonednn_q.dtypes import F32_WHOLE, Array
 from pyonednn_q.errors import ArgumentError, DTypeError, Error, ShapeError
 from pyonednn_q.native import prepare
 from pyonednn_q.native.program import Pass
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pyonednn_q.native import Prepared
     from pyonednn_q.network.lowering import Lowering
 
-Array = np.ndarray[Any, Any]
 _HALF = 128  # of 256 codes
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, real
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.floats import floats_of
@@ -24,7 +25,6 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from pyonednn_q.network.lowering import Lowering
 
-Array = np.ndarray[Any, Any]
 _INDEX = 8  # bytes of int64
 _CODES = 4  # in as many bytes as a float
 

@@ -7,17 +7,12 @@ was padded, codes of the mask would hold nothing but 0, and later masks would be
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.onnx.graph_view import GraphView
 
 __all__ = ["masked_scores"]
-
-Array = np.ndarray[Any, Any]
 
 _NOTHING = -16.0  # whose exponential is below float32's last place of 1
 _FAR = 32  # nodes that make a mask

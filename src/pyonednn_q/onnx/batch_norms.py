@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyonednn_q.argument import each, instance, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
@@ -34,7 +35,6 @@ from pyonednn_q.ops.shapes import Shapes
 
 __all__ = ["has_norms", "renormalized", "with_norms_of"]
 
-Array = np.ndarray[Any, Any]
 _MEAN, _VAR = 3, 4  # inputs of a BatchNormalization
 _TRAINS_SINCE = 14  # the opset whose BatchNormalization says what it does in training
 _MOMENTUM = 0.9

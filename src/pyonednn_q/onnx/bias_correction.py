@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.geometry import convolution
@@ -26,8 +26,6 @@ from pyonednn_q.quantize.corrections import corrected_bias
 from pyonednn_q.quantize.quantizers import Quantizers
 
 __all__ = ["SourceMeans", "with_biases_corrected"]
-
-Array = np.ndarray[Any, Any]
 
 
 class SourceMeans:

@@ -8,10 +8,9 @@ too large for floats. Source: onnxruntime, docs/ContribOperators.md.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
@@ -21,7 +20,6 @@ from pyonednn_q.quantize.packed_blocks import block_parts
 
 __all__ = ["gathered_blocks"]
 
-Array = np.ndarray[Any, Any]
 _FORM = {"gather_axis": 0, "quantize_axis": 1}
 
 

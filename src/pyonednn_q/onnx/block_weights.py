@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.quantize.packed_blocks import block_parts
 from pyonednn_q.quantize.packed_codes import BITS
-
-Array = np.ndarray[Any, Any]
 
 _PLACES = {"B": 1, "scales": 2, "zero_points": 3, "g_idx": 4}
 

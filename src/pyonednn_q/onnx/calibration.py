@@ -9,9 +9,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pyonednn_q.argument import flag, function, one_of, real, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.onnx.bias_correction import with_biases_corrected
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 
 # Passes of a float graph, after `with_norms_as_layers`.
 PASSES = (with_biases_corrected, with_quantizers, with_dynamic_recurrences)
-
-Array = np.ndarray[Any, Any]
 
 
 class Calibration(Told):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import (
     Affine,
@@ -31,8 +31,6 @@ from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.onnx.graph_view import CodeTensor, GraphView
 from pyonednn_q.onnx.spelled_activations import spelled
 from pyonednn_q.qparams import QParams
-
-Array = np.ndarray[Any, Any]
 
 _MOST_STEPS = 32  # oneDNN's post-ops
 

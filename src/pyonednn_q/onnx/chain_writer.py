@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -18,8 +17,6 @@ from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.shown import shown
 
 __all__ = ["BINARY", "ChainWriter"]
-
-Array = np.ndarray[Any, Any]
 
 BINARY = {
     "add": kinds.ADD,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
@@ -25,7 +25,6 @@ from pyonednn_q.ops.shapes import Shapes
 
 __all__ = ["Bindings", "Choices", "Key", "choice_of", "decided_names", "is_open"]
 
-Array = np.ndarray[Any, Any]
 Path = tuple[bool, ...]
 Key = tuple[tuple[Dims, ...], Path]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx import geometry, tensors
 from pyonednn_q.onnx.convolutions import empty_result
@@ -17,7 +18,6 @@ from pyonednn_q.ops.conv import Conv
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Array = np.ndarray[Any, Any]
 Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
@@ -30,8 +29,6 @@ from pyonednn_q.onnx.reference_windows import PoolWindows
 
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
-
-Array = np.ndarray[Any, Any]
 
 
 def operations_of(what: CodeOperation, node: FusedNode, graph: Graph) -> tuple[Any, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.network import Lookup
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode
@@ -16,7 +17,6 @@ from pyonednn_q.onnx.pools import onnx_numbers
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-Array = np.ndarray[Any, Any]
 Run = Callable[[dict[str, Array]], tuple[Array, ...]]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode, Value
@@ -18,8 +18,6 @@ from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.reference_call import reference_call
 from pyonednn_q.onnx.shape_inference import inferred
 from pyonednn_q.onnx.subgraphs import branch_of
-
-Array = np.ndarray[Any, Any]
 
 _MOST_BYTES = 1 << 30  # by which results exceed what is read; the rest is computed in each run
 _WIDEST = 8  # bytes of an element

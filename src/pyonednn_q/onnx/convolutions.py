@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ShapeError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx import geometry, tensors
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.ops.operator import Operator
 
-Array = np.ndarray[Any, Any]
 Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
 
 

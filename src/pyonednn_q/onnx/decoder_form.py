@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -26,8 +25,6 @@ from pyonednn_q.predict.attention_rows import RotaryAngles
 from pyonednn_q.shown import shown
 
 __all__ = ["CACHE", "cached_nodes", "decoder_form"]
-
-Array = np.ndarray[Any, Any]
 
 CACHE = "pyonednn_q:cache"  # the name of the input that is its memory
 _CACHED_SINKS = 5  # which input of a CachedAttention

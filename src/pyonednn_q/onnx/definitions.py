@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "Values", "defined"]
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 Run: TypeAlias = Callable[[Values], tuple[Array, ...]]
 

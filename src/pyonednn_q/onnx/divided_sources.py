@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.graph_edit import GraphEdit
@@ -22,7 +22,6 @@ from pyonednn_q.onnx.quantized_form import QuantizerPlacement, channels_axis
 
 __all__ = ["divisible_sources", "input_axis", "with_sources_divided"]
 
-Array = np.ndarray[Any, Any]
 _GAIN, _SHIFT = 1, 2  # inputs of a LayerNormalization
 
 

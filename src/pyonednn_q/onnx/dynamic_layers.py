@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.graph import kinds
@@ -29,8 +30,6 @@ from pyonednn_q.onnx.saturating_layers import narrowed, saturates
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.shown import shortened
-
-Array = np.ndarray[Any, Any]
 
 __all__ = ["Scaling", "dynamic_layer", "scaling_of"]
 

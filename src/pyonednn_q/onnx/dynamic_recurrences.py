@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.graph_edit import GraphEdit
@@ -32,7 +33,6 @@ __all__ = [
     "with_real_weights",
 ]
 
-Array = np.ndarray[Any, Any]
 Quantize: TypeAlias = Callable[[str, Array, int], tuple[Array, QParams]]
 _WORTH = 64  # numbers of a state from which codes are faster (benchmarks/recurrences.py)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.steps import Affine, Eltwise
 from pyonednn_q.graph import kinds
@@ -21,7 +21,6 @@ from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 
 __all__ = ["elementwise_call"]
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 _OF_TWO: Mapping[Kind, Callable[[Array, Array], Array]] = MappingProxyType(

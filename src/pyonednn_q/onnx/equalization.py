@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pyonednn_q.argument import instance
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
@@ -31,7 +32,6 @@ from pyonednn_q.quantize.corrections import equalized as equalized_weights
 
 __all__ = ["equalized"]
 
-Array = np.ndarray[Any, Any]
 Place = tuple[int, int]  # a node, by its id, and which of its inputs
 _WEI, _BIAS = 1, 2
 _SWEEPS = 20  # a layer of two pairs changes for one when the other moves

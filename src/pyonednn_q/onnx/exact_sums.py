@@ -17,6 +17,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.acc.split import centred
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import SaturationError, UnsupportedError
 from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.conv import Conv
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.ops.operator import Operator
 
-Array = np.ndarray[Any, Any]
 Options = dict[str, Any]
 
 _EXACT = {"dst_q": QParams(1.0, 0, "s32"), "requantize": "exact", "saturation": "allow"}

@@ -12,16 +12,15 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.linear import dequantize_linear
 from pyonednn_q.qparams import along
 
-Array = np.ndarray[Any, Any]
 _DOMAIN, _, _OPERATOR = kinds.FAKE_QUANTIZE.name.rpartition(".")
 _LEVELS = 256
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
@@ -28,7 +28,6 @@ from pyonednn_q.qparams import along
 
 __all__ = ["float_form"]
 
-Array = np.ndarray[Any, Any]
 CODES = ("uint8", "int8")
 _OWN_DOMAINS = {"", "com.microsoft"}  # of operators that compute with floats, too
 

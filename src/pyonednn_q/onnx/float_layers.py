@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
@@ -19,8 +19,6 @@ from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import InnerProduct
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shortened
-
-Array = np.ndarray[Any, Any]
 
 _ONE = QParams(1.0, 0, "s8")  # of floats: nothing is scaled
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from pyonednn_q.argument import each
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.calibration_options import named_inputs
@@ -20,8 +19,6 @@ from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.passes import passed, prepared
 from pyonednn_q.onnx.quantized_form import with_norms_as_layers
-
-Array = np.ndarray[Any, Any]
 
 
 def float_model(graph: Graph) -> Model:

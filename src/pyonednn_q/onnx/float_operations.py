@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.expr.steps import Affine, Eltwise
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
@@ -45,8 +46,6 @@ from pyonednn_q.onnx.float_reductions import (
 )
 from pyonednn_q.onnx.recurrences import RECURRENT, recurrent_nodes
 from pyonednn_q.onnx.reference_operators import DOUBTS
-
-Array = np.ndarray[Any, Any]
 
 # Functions that oneDNN has, beside those that are steps of chains.
 _FUNCTIONS: Mapping[str, Eltwise] = {

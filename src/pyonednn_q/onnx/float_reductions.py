@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.expr.steps import Eltwise
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
@@ -23,8 +24,6 @@ __all__ = [
     "pooled",
     "reduced",
 ]
-
-Array = np.ndarray[Any, Any]
 
 EXPONENTIAL = Eltwise("exp")
 REDUCTIONS = {

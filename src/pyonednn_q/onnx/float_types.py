@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import TypeAlias
 
 from pyonednn_q.argument import items, named, one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.shown import shown
 
 FLOAT_TYPES = ("f32", "bf16")
 Floats: TypeAlias = Iterable[str] | Mapping[str, str]
-Array: TypeAlias = np.ndarray[Any, Any]
 Values: TypeAlias = dict[str, Array]
 
 _BF16_LEVELS = ("AVX512_CORE_BF16", "AVX2_VNNI_2")

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.bias_correction import SourceMeans
@@ -34,8 +33,6 @@ from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.quantize.quantizers import Quantizers
 
 __all__ = ["FloatWay", "FloatWays"]
-
-Array = np.ndarray[Any, Any]
 
 
 class FloatWay(NamedTuple):

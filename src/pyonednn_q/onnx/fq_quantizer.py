@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
 
 __all__ = ["FqQuantizer", "fits", "fq_quantizer"]
-
-Array = np.ndarray[Any, Any]
 
 
 def fits(quantizer: FqQuantizer, values: Array | None, lo: Array | None) -> bool:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import count, islice
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import DTypeError, SaturationError, ShapeError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, Value
@@ -29,7 +29,6 @@ from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shortened, shown
 
-Array = np.ndarray[Any, Any]
 Tables = dict[str, tuple[str, Lookup]]  # what is looked up: in which tensor, and how
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.graph import kinds
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 _PRECISIONS = {"f32": "FP32", "bf16": "BF16", "s4": "INT4", "u4": "INT4"}  # of weights
 
-Array = np.ndarray[Any, Any]
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 

@@ -8,10 +8,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from pyonednn_q.acc import SATURATIONS
 from pyonednn_q.argument import flag, instance, named, one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
@@ -31,8 +30,6 @@ from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shown
-
-Array = np.ndarray[Any, Any]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 

@@ -7,13 +7,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.onnx.shape_inference import with_tensors
-
-Array = np.ndarray[Any, Any]
 
 
 class GraphEdit:

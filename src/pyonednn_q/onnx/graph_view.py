@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.qparams import QParams
-
-Array = np.ndarray[Any, Any]
 
 
 class CodeTensor(NamedTuple):

@@ -14,10 +14,10 @@ G = C - window + 1. Source: onnxruntime, docs/ContribOperators.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.predict.attention_rows import RotaryAngles
@@ -25,7 +25,6 @@ from pyonednn_q.shown import shown
 
 __all__ = ["KNOWN", "WITHOUT_EFFECT", "group_attention"]
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 _INPUTS = 12  # those that are understood

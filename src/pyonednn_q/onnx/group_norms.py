@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.graph_edit import GraphEdit
@@ -20,7 +21,6 @@ from pyonednn_q.onnx.layer_norms import means_the_same
 
 __all__ = ["with_group_norms"]
 
-Array = np.ndarray[Any, Any]
 _SCALED_SINCE = 21  # a scale for each channel: before, for each group
 _RENAMED = ("bilinear", "bicubic")  # of GridSample, in opset 20
 _AXES_ARE_INPUTS = 18  # of reductions; and a Split without lengths says how many parts it has

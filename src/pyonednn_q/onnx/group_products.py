@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
@@ -18,7 +19,6 @@ from pyonednn_q.quantize.packed_blocks import to_matmul_nbits
 
 __all__ = ["FORMS", "ConstantProduct", "product_of", "with_groups"]
 
-Array = np.ndarray[Any, Any]
 Codes = tuple[Array, QParams]
 
 FORMS = ("matmul_nbits", "dequantize")

@@ -7,10 +7,10 @@ level 4. Where a model does not say so, that is for the caller to allow.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
@@ -24,8 +24,6 @@ from pyonednn_q.quantize.packed_blocks import from_matmul_nbits
 from pyonednn_q.quantize.packed_codes import BITS
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.shown import shortened
-
-Array = np.ndarray[Any, Any]
 
 BLOCKS = ("model", "s8", "f32")
 _LEVEL_OF_CODES = 4  # accuracy_level of MatMulNBits: sources of 8 bits will do

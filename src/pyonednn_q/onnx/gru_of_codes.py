@@ -7,11 +7,11 @@ float32 has only nearly: where it may be another code, the bound holds that, too
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from pyonednn_q.dtypes import F32_UNIT
+from pyonednn_q.dtypes import F32_UNIT, Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.onnx.dynamic_recurrences import CodedRows, coded_rows
@@ -31,7 +31,6 @@ from pyonednn_q.onnx.lstm_of_codes import (
 
 __all__ = ["gru_of_codes", "recurrence_of_codes"]
 
-Array = np.ndarray[Any, Any]
 _BIAS, _H = 3, 5  # inputs
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
@@ -24,8 +25,6 @@ from pyonednn_q.primitive.windowed import swapped
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.dead_channels import without_dead_channels
 from pyonednn_q.shown import shortened
-
-Array = np.ndarray[Any, Any]
 
 
 class NoLayer(NamedTuple):

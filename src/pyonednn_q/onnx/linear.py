@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.graph import kinds
 from pyonednn_q.native import passes
@@ -16,7 +17,6 @@ from pyonednn_q.onnx.element_types import ElementType, chosen, element_type
 from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.arrays import as_array
 
-Array = np.ndarray[Any, Any]
 Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
 
 _FLOATS = ("float32", "float16", "bfloat16")

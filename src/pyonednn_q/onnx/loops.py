@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import Error, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
@@ -19,7 +19,6 @@ from pyonednn_q.shown import shortened, shown
 
 __all__ = ["looped"]
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 Call = Callable[[Values], tuple[Array, ...]]
 Run = Callable[[Values], list[Array]]

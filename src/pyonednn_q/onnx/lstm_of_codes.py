@@ -11,11 +11,11 @@ functions were measured to be off by.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from pyonednn_q.dtypes import F32_UNIT
+from pyonednn_q.dtypes import F32_UNIT, Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kind import Kind
@@ -35,7 +35,6 @@ __all__ = [
     "sigmoid",
 ]
 
-Array = np.ndarray[Any, Any]
 _BIAS, _H, _C = 3, 5, 6  # inputs
 ROUNDINGS = 8  # of a gate's sum: of two sums of codes, scales, products, biases and additions
 

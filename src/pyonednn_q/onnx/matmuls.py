@@ -9,6 +9,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import broadcast, real, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ShapeError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
 from pyonednn_q.graph import kinds
@@ -20,7 +21,6 @@ from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.ops.functional import kept
 
-Array = np.ndarray[Any, Any]
 Extent = Literal["per_channel", "full"]
 Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
 

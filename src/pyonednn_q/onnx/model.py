@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from pyonednn_q.argument import instance, integers
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.network import CodeMatMul
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 PASSES = (with_kernels, with_operations)
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 Call: TypeAlias = "tuple[FusedNode, Run]"
 Parts: TypeAlias = "tuple[Compiled | None, tuple[Call, ...]]"

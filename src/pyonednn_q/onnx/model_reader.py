@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import integers, named, path, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
@@ -54,7 +55,6 @@ PASSES = (
 )
 _AS_IT_IS = PASSES[:-1]  # of who writes attentions otherwise
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _FIELDS_A_NODE = 20  # on average, of as many nodes as there may be: seconds to count

@@ -12,17 +12,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
-import numpy as np
-
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.subgraphs import captured, graphs_of
 
 __all__ = ["with_moves_before_quantizers"]
 
-Array = np.ndarray[Any, Any]
 Constants = Mapping[str, Array]
 
 

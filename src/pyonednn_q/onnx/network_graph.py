@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import instance, integers, named
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, Value
@@ -37,8 +38,6 @@ from pyonednn_q.primitive.windowed import swapped
 from pyonednn_q.shown import shown
 
 __all__ = ["graph_of"]
-
-Array = np.ndarray[Any, Any]
 
 _OPSET = 21
 _OWN = frozenset({"src_q", "dst_q", "dst", "post"})  # settings that a graph has another way

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.choices import Bindings, decided_names, is_open
@@ -24,7 +24,6 @@ from pyonednn_q.onnx.subgraphs import captured, ends_of, graphs_of, renamed
 
 __all__ = ["at_inputs", "opened", "standing_for"]
 
-Array = np.ndarray[Any, Any]
 Names = Mapping[str, str]
 
 _SAME: Names = MappingProxyType({})

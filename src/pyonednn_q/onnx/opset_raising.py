@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.shape_inference import known_lengths, with_tensors
 from pyonednn_q.onnx.subgraphs import graphs_of
 
 __all__ = ["raised_opset"]
-
-Array = np.ndarray[Any, Any]
 
 _FROM, _TO = 7, 13
 _INDICES = ("axes", "split", "pads", "starts", "ends", "k")

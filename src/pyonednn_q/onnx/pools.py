@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.emulate.pool_windows import Pooling
 from pyonednn_q.emulate.pooling import max_pool
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
@@ -14,8 +15,6 @@ from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 if TYPE_CHECKING:
     from pyonednn_q.onnx.fused_node import CodeOperation
     from pyonednn_q.qparams import QParams
-
-Array = np.ndarray[Any, Any]
 
 
 def pool(what: CodeOperation) -> Callable[[Array], Array] | None:

@@ -22,8 +22,6 @@ from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.grouped_layers import allows_codes, has_groups
 from pyonednn_q.onnx.linear import quantize_linear
 
-Array = np.ndarray[Any, Any]
-
 _BIAS_OF_BITS = 5  # the place of MatMulNBits' bias
 _THEIRS = ("channels_last", "opset")  # attributes of their operators that ONNX's have not
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.change import Change
@@ -31,7 +32,6 @@ from pyonednn_q.quantize.placement import QuantizationTarget, QuantizerSpec
 from pyonednn_q.quantize.propagation import place_quantizers
 from pyonednn_q.quantize.quantizers import Quantizers
 
-Array = np.ndarray[Any, Any]
 Ends = Mapping[str, tuple[float, float]]
 Shared = dict[str, tuple[float, float]]
 _NONE: Ends = MappingProxyType({})

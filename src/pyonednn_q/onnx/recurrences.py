@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Node, Recurrence, Reshape, Slice
@@ -19,8 +19,6 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
 __all__ = ["RECURRENT", "recurrent_nodes"]
-
-Array = np.ndarray[Any, Any]
 
 RECURRENT = (kinds.LSTM, kinds.GRU, *kinds.DYNAMIC_RECURRENT)
 _WEI, _STATE_WEI, _BIAS, _LENGTHS, _H, _C, _PEEPHOLES = range(1, 8)  # inputs

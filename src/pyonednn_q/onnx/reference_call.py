@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import Error, LibraryError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
@@ -25,7 +26,6 @@ from pyonednn_q.shown import install, shortened, shown
 if TYPE_CHECKING:
     from pyonednn_q.onnx.backend import OnnxModel
 
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 _NONE: Mapping[str, Value] = MappingProxyType({})

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 
 __all__ = ["DOUBTS"]
-
-Array = np.ndarray[Any, Any]
 
 _OF_OLD = 2  # inputs of a Resize of opset 10, and of Upsample
 _ROUNDED = 1e-6  # of scales, which are float32

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
+
 __all__ = ["REDUCTIONS"]
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from onnx.reference.ops import load_op
 
-__all__ = ["REGIONS"]
+from pyonednn_q.dtypes import Array
 
-Array = np.ndarray[Any, Any]
+__all__ = ["REGIONS"]
 
 _HALF_PIXEL_SINCE = 16  # coordinates of RoiAlign are shifted by half a pixel, unless told
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.reference_reductions import REDUCTIONS
 from pyonednn_q.onnx.reference_regions import REGIONS
@@ -21,8 +22,6 @@ from pyonednn_q.onnx.reference_shapes import SHAPES
 from pyonednn_q.onnx.reference_windows import POOLS
 
 __all__ = ["REPAIRED", "repaired_operators"]
-
-Array = np.ndarray[Any, Any]
 
 # What `onnx.reference` computes wrongly; tests/peers/onnx/test_reference_drawn.py draws it.
 _REDUCED = "of tensors of nothing and of integers: fails, or another type"

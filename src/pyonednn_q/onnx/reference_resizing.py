@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from onnx.reference.ops import load_op
 
-__all__ = ["RESIZING", "taps_of"]
+from pyonednn_q.dtypes import Array
 
-Array = np.ndarray[Any, Any]
+__all__ = ["RESIZING", "taps_of"]
 
 _HALF = np.float32(0.5)
 _PLACES: Mapping[str, Callable[[Array, int, int, np.float32], Array]] = MappingProxyType(

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SHAPES"]
+from pyonednn_q.dtypes import Array
 
-Array = np.ndarray[Any, Any]
+__all__ = ["SHAPES"]
 
 _MODES = ("constant", "edge", "reflect", "wrap")
 

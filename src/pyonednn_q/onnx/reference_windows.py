@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
+
 __all__ = ["POOLS"]
 
 _LEFT_OUT_SINCE = 22  # windows that begin behind the source; onnxruntime has none in any opset
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 

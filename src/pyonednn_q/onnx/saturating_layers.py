@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.acc.split import centred
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import SaturationError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.first_run import LOGGER
@@ -16,8 +17,6 @@ from pyonednn_q.qparams import QParams
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Dims
     from pyonednn_q.ops.operator import Operator
-
-Array = np.ndarray[Any, Any]
 
 IN_FLOATS = "its weights may saturate without VNNI: INT8 with saturation='narrow' or 'allow'"
 _WARNING = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.dtypes import numpy_type
+from pyonednn_q.dtypes import Array, numpy_type
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
@@ -29,8 +29,6 @@ from pyonednn_q.network.carrier import is_carried
 from pyonednn_q.network.conditions import COMPARED
 from pyonednn_q.onnx.code_operations import constants_of, dims_of
 from pyonednn_q.onnx.reference_call import reference_call
-
-Array = np.ndarray[Any, Any]
 
 _MOST_PLACES = 2**22  # 8 bytes each
 _CASTS_OF = ("bool", "uint8", "int8", "int32", "int64", "float32")

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyonednn_q.dtypes import numpy_type
+from pyonednn_q.dtypes import Array, numpy_type
 from pyonednn_q.graph.dims_rule import DimsRule, KnownSources, KnownTensor, Lengths
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.element_types import dtype_name
@@ -23,8 +23,6 @@ from pyonednn_q.onnx.subgraphs import captured, renamed
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, ValueInfoProto
-
-Array = np.ndarray[Any, Any]
 
 _SMALL = 64  # elements of a constant that may say a shape
 _FIRST = 7  # opset of ONNX's own operators from which the rules are theirs

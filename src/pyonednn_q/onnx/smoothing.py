@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import instance, real
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
@@ -26,8 +27,6 @@ from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.quantize.corrections import smoothed as smoothed_weights
 
 __all__ = ["smoothed"]
-
-Array = np.ndarray[Any, Any]
 
 
 def smoothed(graph: Graph, batches: Iterable[Any], alpha: float = 0.5) -> Graph:

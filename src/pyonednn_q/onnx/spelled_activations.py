@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Chain, Eltwise, Step
 from pyonednn_q.graph import kinds
@@ -21,8 +22,6 @@ from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.onnx.graph_view import GraphView
 
 __all__ = ["Spelled", "spelled"]
-
-Array = np.ndarray[Any, Any]
 
 _MOST = 14  # nodes of one activation
 _FAR = [s * 10.0**power for power in (1.5, 2, 3, 6, 12) for s in (-1, 1)]

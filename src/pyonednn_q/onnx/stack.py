@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.onnx.trace import record
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 

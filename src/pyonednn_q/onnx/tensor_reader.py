@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.external_data import ExternalData
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _BITS = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}  # of elements that share bytes

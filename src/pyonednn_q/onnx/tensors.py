@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.ops.arrays import as_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-Array = np.ndarray[Any, Any]
 
 Result = TypeVar("Result")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.defined_kinds import RANGE
 from pyonednn_q.graph.dims_rule import Lengths
@@ -23,7 +24,6 @@ from pyonednn_q.onnx.graph_edit import GraphEdit
 
 __all__ = ["attention_of_heads", "attention_of_one"]
 
-Array = np.ndarray[Any, Any]
 _LOW = -10000.0  # of padding, where nothing is told
 _BOOL, _INT64 = 9, 7  # TensorProto's numbers
 _HEADS_INPUTS, _ONE_INPUTS = 8, 6  # those that are understood

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyonednn_q.ops.operator import Operator
-
-Array = np.ndarray[Any, Any]
 
 
 class Call(NamedTuple):

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from pyonednn_q.argument import each, flag, integers, one_of, real, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Network
@@ -44,7 +45,6 @@ from pyonednn_q.shown import shown
 
 __all__ = ["grouped_weights"]
 
-Array = np.ndarray[Any, Any]
 ModelMethod: TypeAlias = Literal["rtn", "search", "gptq", "awq", "awq+gptq"]
 
 # Of each method: how codes are chosen, and whether sources are divided before.

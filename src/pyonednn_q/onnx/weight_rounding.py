@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.onnx.geometry import convolution
@@ -22,7 +23,6 @@ from pyonednn_q.quantize.rounding_search import searched_by_products
 
 __all__ = ["SourceProducts"]
 
-Array = np.ndarray[Any, Any]
 _PLACES = 4096  # of a batch that a convolution's patches are taken from, about, evenly apart
 
 

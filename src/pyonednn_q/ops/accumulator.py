@@ -22,7 +22,7 @@ from pyonednn_q.acc.split import (
     stores_sums,
     terms,
 )
-from pyonednn_q.dtypes import F32_WHOLE
+from pyonednn_q.dtypes import F32_WHOLE, Array
 from pyonednn_q.errors import SaturationError, UnsupportedError
 from pyonednn_q.native import Packed, Prepared, prepare, runtime
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.tensor import TensorSpec
 
-Array = np.ndarray[Any, Any]
 Products = tuple[tuple[Part, Prepared], ...]
 _S32 = np.iinfo(np.int32)
 

@@ -16,6 +16,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import named
 from pyonednn_q.compose.stages import RESIDUAL, SRC
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Leaf
 from pyonednn_q.native.arrays import check_out, refuse_mask
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.tensor import TensorSpec
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _MEMORY = 2**47  # bytes that a process can address

@@ -10,6 +10,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose.composer import added_to_sums, compose
 from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point, unit_map
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
 from pyonednn_q.expr.steps import Chain
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.settings import Settings, ZeroPointCarrier
     from pyonednn_q.ops.weights import Weights
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-Array = np.ndarray[Any, Any]
 
 _PLAIN = SrcZeroPoint(0.0, "nothing")
 

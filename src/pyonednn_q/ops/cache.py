@@ -12,11 +12,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import count
 from operator import is_
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from pyonednn_q.argument import whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
@@ -25,7 +26,6 @@ from pyonednn_q.ops.arrays import as_array
 if TYPE_CHECKING:
     from pyonednn_q.ops.operator import Operator
 
-Array = np.ndarray[Any, Any]
 Key: TypeAlias = tuple[Hashable, ...]
 Make: TypeAlias = "Callable[..., Operator]"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pyonednn_q.argument import named, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.float_layer import quantized_layer
@@ -18,7 +17,6 @@ from pyonednn_q.primitive.window import kept, padding_sides, per_dim
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 

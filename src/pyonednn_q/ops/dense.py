@@ -6,9 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pyonednn_q.argument import named
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.faults.capability import leading_ones
 from pyonednn_q.native import runtime
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.quantize.ranges import Dynamic
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 

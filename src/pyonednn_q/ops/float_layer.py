@@ -9,6 +9,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, items
 from pyonednn_q.compose.layer_composer import dst_codes, src_codes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyonednn_q.dtypes import DType
-
-Array = np.ndarray[Any, Any]
 
 _LEVELS = 256
 _WEI_LEVELS = 255  # of options that say nothing

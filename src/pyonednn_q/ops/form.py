@@ -7,11 +7,12 @@ result in each call; that is timed with the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.acc.pairing import is_int8
+from pyonednn_q.dtypes import Array
 from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
 from pyonednn_q.ops.weights import merged
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-Array = np.ndarray[Any, Any]
 
 AS_ASKED = "as asked"
 WHY_IMAGE = "without VNNI a matmul runs on gemm, and a 1x1 convolution up to seven times as fast"

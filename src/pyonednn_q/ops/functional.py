@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.ops.arrays import check_name
 from pyonednn_q.ops.cache import CacheInfo, OperatorCache
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.ops.operator import Operator
 
-Array = np.ndarray[Any, Any]
 Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
 Operands = Any  # mapping of str to such tensors
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance
-from pyonednn_q.dtypes import F32_LEAST
+from pyonednn_q.dtypes import F32_LEAST, Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.ops.settings import Settings
@@ -19,8 +19,6 @@ from pyonednn_q.quantize.ranges import Dynamic
 
 if TYPE_CHECKING:
     from pyonednn_q.native.group_product import GroupProduct
-
-Array = np.ndarray[Any, Any]
 
 _MOST = (2**31 - 1) // (255 * 255)  # products of differences of codes, whose sum fits into 32 bits
 _HOLDER = {"s4": "s8", "u4": "u8", "s8": "s8", "u8": "u8"}

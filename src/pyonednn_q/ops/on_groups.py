@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, SelfCheckError, ShapeError
 from pyonednn_q.native.arrays import aligned, check_out
 from pyonednn_q.native.group_product import GroupProduct
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     Hot = Callable[..., Any]
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _CHECKED_ROWS = 5  # of seeded data: one block of rows, and one row

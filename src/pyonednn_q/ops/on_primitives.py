@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, Error, LibraryError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
     Hot = Callable[..., Any]
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _AS_MATMUL = "an inner product takes no zero point and no scale of rows: runs as a matmul"

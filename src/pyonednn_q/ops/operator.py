@@ -10,9 +10,8 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from pyonednn_q.argument import integers
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.native.runtime import HotCallable
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from pyonednn_q.native.program import Pass
     from pyonednn_q.ops.planned import Planned
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 

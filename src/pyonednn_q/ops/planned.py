@@ -13,6 +13,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, items, named
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.stages import RESIDUAL, SRC
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import Packed, Prepared, prepare
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from pyonednn_q.native.first_run import SelfCheck
     from pyonednn_q.ops.gain import Tuning
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-Array = np.ndarray[Any, Any]
 
 
 def prepare_plan(

@@ -10,6 +10,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import as_array, asked_array
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import instance, named
 from pyonednn_q.compose.layer import Layer
+from pyonednn_q.dtypes import Array
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.staged import Quantizer
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyonednn_q.native.first_run import SelfCheck
-
-Array = np.ndarray[Any, Any]
 
 
 def prepare_layer(

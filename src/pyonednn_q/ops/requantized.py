@@ -26,7 +26,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.acc.pairs import exact_range
 from pyonednn_q.acc.split import CODES, centred, terms
-from pyonednn_q.dtypes import F32_LEAST, F32_WHOLE
+from pyonednn_q.dtypes import F32_LEAST, F32_WHOLE, Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import check_out, lie_alike, memory_order
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.verification import Asked
     from pyonednn_q.requantize.value import Requantizer
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 

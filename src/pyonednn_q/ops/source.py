@@ -28,6 +28,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.stages import SRC
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, OneDNNError, SaturationError
 from pyonednn_q.native.passes import as_rows, quantize, ranges
 from pyonednn_q.native.program import Pass
@@ -84,9 +85,6 @@ def both_refused(signed: UnsupportedError, unsigned: Error) -> UnsupportedError:
     return SaturationError(
         signed.status, signed.call, signed.problem, detail, channels=signed.channels
     )
-
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose.stages import DST, SRC, Stage, quantizing_chain, quantizing_reorder, stages
 from pyonednn_q.compose.zero_point import settled
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.native import Prepared, prepare
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.expr.fq_forms import CutFakeQuantize
     from pyonednn_q.native.first_run import SelfCheck
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.check.draw import Draw
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.faults import guards
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
     Make = Callable[..., Planned]
-
-Array = np.ndarray[Any, Any]
 
 LEAST_GAIN = 1.03
 MOST_WAYS = 16

@@ -16,6 +16,7 @@ import numpy as np
 from pyonednn_q.check.draw import Draw, by_own_range, quantized
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.places import Geometry, Places
+from pyonednn_q.dtypes import Array
 from pyonednn_q.expr.steps import Affine, Binary, Leaf, Sum
 from pyonednn_q.native.trial import compare
 from pyonednn_q.ops.source import OFFSET
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     Run = Callable[["Array", "Array | None", Mapping[str, "Array"]], Iterable["Array"]]
 
-Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _POINT = 37  # of u8 sources whose range is found by each call

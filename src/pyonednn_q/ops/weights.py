@@ -27,13 +27,12 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.acc.split import centred, terms
 from pyonednn_q.argument import instance
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native.arrays import aligned
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.qparams import QParams
-
-Array = np.ndarray[Any, Any]
 
 _LEAST = 2  # dimensions of a source
 _FLOATS = (

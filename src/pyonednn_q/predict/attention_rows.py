@@ -20,11 +20,12 @@ much. Sums of whole numbers are those of 32 bits: up to 65 000 tokens.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CACHES", "RotaryAngles", "attention_rows"]
 
-Array = np.ndarray[Any, Any]
 Floats = "NDArray[np.float32]"
 
 CACHES = ("s8", "f32")

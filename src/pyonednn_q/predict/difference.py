@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import check_fields, numbers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.qparams import along
 from pyonednn_q.report.told import Told
@@ -15,8 +16,6 @@ from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyonednn_q.dtypes import F32_FAR, F32_LEAST, F32_UNIT
+from pyonednn_q.dtypes import F32_FAR, F32_LEAST, F32_UNIT, Array
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.predict import float_order
 from pyonednn_q.primitive.post_ops import EltwisePostOp, PReluPostOp
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.post_ops import PostOp
     from pyonednn_q.primitive.problem import Problem
 
-Array = np.ndarray[Any, Any]
 F32, F64 = np.float32, np.float64
 _SMALLEST = 2 * F32_LEAST  # what is smaller becomes 0
 SMALL_ALPHA = 0.01  # of swish: then it is large where it is less than 0

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.evaluate import fma32
 from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.post_ops import PostOp
     from pyonednn_q.primitive.problem import Problem
 
-Array = np.ndarray[Any, Any]
 F32 = np.float32
 AVX512 = 2  # of `eltwise_bounds.LEVELS`
 _S32_MAX = F32(2147483520)  # the largest float32 below 2^31

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import instance, integers, named, numbers
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.grouped_sums import grouped_sums
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["GroupedKernel", "grouped_kernel", "kernel_sums"]
-
-Array = np.ndarray[Any, Any]
 
 _VERSION = (3, 13)
 _KERNELS = tuple(f"brg_matmul:{isa}" for isa in ("avx512_core_vnni", "avx512_core", "avx2_vnni"))

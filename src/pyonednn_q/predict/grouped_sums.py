@@ -10,7 +10,7 @@ f32(acc) · wei_scale · src_scale. The exact sum becomes a float32 to nearest, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,8 +20,6 @@ from pyonednn_q.qparams import QParams
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-Array = np.ndarray[Any, Any]
 
 
 def grouped_sums(

@@ -20,7 +20,7 @@ array([[-2]], dtype=int8)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from pyonednn_q.acc.emulation import checked, sums, weighted
 from pyonednn_q.acc.pairing import summations
 from pyonednn_q.acc.split import parts, stores_sums
 from pyonednn_q.argument import instance, integers, named, numbers
-from pyonednn_q.dtypes import F32_WHOLE
+from pyonednn_q.dtypes import F32_WHOLE, Array
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.faults import guards
 from pyonednn_q.predict.float_bounds import ends, is_bounded, level
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from pyonednn_q.acc.pairing import Weighted
     from pyonednn_q.primitive.attr import ZeroPoint
     from pyonednn_q.primitive.problem import Problem
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

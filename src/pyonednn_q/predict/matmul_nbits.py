@@ -22,12 +22,13 @@ levels 0 and 1 of 8 bits, blocks that are cut short, and codes of 2 bits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, numbers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.expr.evaluate import fma32
 from pyonednn_q.qparams import QParams
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LEVELS", "SIZES", "block_codes", "matmul_nbits"]
 
-Array = np.ndarray[Any, Any]
 F32 = np.float32
 
 LEVELS = (0, 1, 4)  # of accuracy: unset, float32, int8

@@ -26,6 +26,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.acc.split import addend, beyond_32_bits
 from pyonednn_q.argument import instance, named, numbers
 from pyonednn_q.compose.plan import Plan
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
 from pyonednn_q.primitive.isa import InstructionSet
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

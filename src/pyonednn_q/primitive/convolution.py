@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,9 +11,8 @@ from pyonednn_q.primitive.window import Dims, Window
 from pyonednn_q.primitive.windowed import WindowedProblem
 
 if TYPE_CHECKING:
+    from pyonednn_q.dtypes import Array
     from pyonednn_q.primitive.dense_operation import DenseKind
-
-    Array = np.ndarray[Any, Any]
 
 
 class ConvProblem(WindowedProblem):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from pyonednn_q.primitive.windowed import Layout, bias_spec, laid_out
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyonednn_q.dtypes import DType
-
-    Array = np.ndarray[Any, Any]
+    from pyonednn_q.dtypes import Array, DType
 
 Dims = tuple[int, ...]
 

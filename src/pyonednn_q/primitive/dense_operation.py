@@ -12,9 +12,8 @@ from pyonednn_q.errors import DTypeError, ShapeError
 from pyonednn_q.primitive.tensor import Operation
 
 if TYPE_CHECKING:
+    from pyonednn_q.dtypes import Array
     from pyonednn_q.primitive.tensor import TensorSpec
-
-    Array = np.ndarray[Any, Any]
 
 
 DenseKind: TypeAlias = Literal["convolution", "deconvolution", "inner_product", "matmul"]

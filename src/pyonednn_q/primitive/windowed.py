@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pyonednn_q.dtypes import DType
+    from pyonednn_q.dtypes import Array, DType
     from pyonednn_q.primitive.tensor import Operation
-
-    Array = np.ndarray[Any, Any]
 
 Layout = Literal["channels_last", "dense"]
 

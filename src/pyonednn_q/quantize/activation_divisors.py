@@ -13,10 +13,11 @@ caller to say: the gains of a norm, or the layer before. Source: "AWQ" (Lin et a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.quantize.error_feedback import output_errors
 from pyonednn_q.quantize.group_codes import GroupMethod, finite_values, group_codes, products_of
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = ["activation_divisor"]
-
-Array = np.ndarray[Any, Any]
 
 _ALPHAS = tuple(at / 20.0 for at in range(1, 21))
 

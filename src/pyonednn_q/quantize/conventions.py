@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import broadcast, flag, numbers, one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
 from pyonednn_q.qparams import QParams
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Convention", "FactorCodes", "codes_by_factors", "qparams_by", "quantization_factor"]
 
-Array = np.ndarray[Any, Any]
 Convention: TypeAlias = Literal["onnxruntime", "torch", "tflite", "tpu_mlir", "onednn", "nncf"]
 _KINDS = ("activations", "weights")
 

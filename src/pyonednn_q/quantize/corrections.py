@@ -10,11 +10,12 @@ channel_moments  mean and variance of each channel over sample batches, for it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import each, real, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import along
 from pyonednn_q.quantize.group_codes import finite_values
@@ -31,8 +32,6 @@ __all__ = [
     "folded_batch_norm",
     "smoothed",
 ]
-
-Array = np.ndarray[Any, Any]
 
 
 def corrected_bias(

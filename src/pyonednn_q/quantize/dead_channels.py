@@ -8,15 +8,12 @@ the largest of the others.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.qparams import QParams
 
 __all__ = ["without_dead_channels"]
-
-Array = np.ndarray[Any, Any]
 
 # Of both scales: float32's least normal number, and 2^14 for what chains multiply them by. What
 # 2^15 products of 8 bits by such scales add stays below 2^-80.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import items, real, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.quantize.histogram_search import searched_range
@@ -29,8 +30,6 @@ from pyonednn_q.quantize.thresholds import (
 from pyonednn_q.shown import shown
 
 __all__ = ["DISTRIBUTIONS", "Distribution"]
-
-Array = np.ndarray[Any, Any]
 
 DISTRIBUTIONS = {
     "percentile": "two quantiles of all values; symmetric: the upper one of |x|",

@@ -15,15 +15,12 @@ Cholesky factor of H⁻¹. Source: "GPTQ" (Frantar et al., 2022), equations 2 an
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 
 __all__ = ["fed_back_codes", "moved_codes", "output_errors"]
-
-Array = np.ndarray[Any, Any]
 
 _BLOCK = 128  # inputs whose effect on all others is summed before it is taken off
 _DAMPING = 0.01

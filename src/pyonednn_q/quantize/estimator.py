@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import flag, instance, numbers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = ["Estimator"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Estimator(ABC):

@@ -22,11 +22,12 @@ compared with them for equality.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import broadcast, flag, numbers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fq_from_range", "level_range", "tune_range"]
 
-Array = np.ndarray[Any, Any]
 _LEAST = 8e-5
 _NARROWEST = np.float32(8e-4)
 _OF_LARGEST = 0.01

@@ -10,11 +10,12 @@ From one to the next no channel errs more, each in what it looks at: a group's w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from pyonednn_q.argument import flag, numbers, one_of, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.error_feedback import fed_back_codes, moved_codes, output_errors
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupMethod", "group_codes"]
 
-Array = np.ndarray[Any, Any]
 GroupMethod: TypeAlias = Literal["rtn", "search", "gptq"]
 
 METHODS = ("rtn", "search", "gptq")

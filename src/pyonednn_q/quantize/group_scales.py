@@ -12,17 +12,13 @@ squares, by turns); what loses less is kept, so that it never loses more.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.dtypes import F32_LEAST
+from pyonednn_q.dtypes import F32_LEAST, Array
 from pyonednn_q.errors import ArgumentError
 
 __all__ = ["codes_of_parts", "range_scales", "searched_scales"]
-
-Array = np.ndarray[Any, Any]
 
 _SHRINK = tuple(1.0 - at / 40.0 for at in range(1, 26))  # of both ends
 _BESIDE = (1.0, 0.9, 0.8)  # of one end, where there are zero points

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["searched_range"]
 
-Array = np.ndarray[Any, Any]
 _STEP = 1e-5
 
 

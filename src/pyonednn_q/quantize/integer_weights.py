@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import flag, instance, integers, numbers, one_of, real, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.fq_ranges import level_range
@@ -36,7 +37,6 @@ __all__ = [
     "unpack4",
 ]
 
-Array = np.ndarray[Any, Any]
 Granularity: TypeAlias = Literal["per_channel", "per_tensor", "per_group"]
 _ROUNDINGS = ("even", "away")
 _METHODS = ("max", "mse")

@@ -9,12 +9,13 @@ onnxruntime's contrib operators.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, numbers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.packed_codes import (
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["block_parts", "from_matmul_nbits", "to_matmul_nbits"]
 
-Array = np.ndarray[Any, Any]
 _MOST_POINT = 2**31 - 1
 
 

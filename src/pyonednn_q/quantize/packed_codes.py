@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import numbers, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shown
@@ -23,7 +22,6 @@ __all__ = [
     "words_of",
 ]
 
-Array = np.ndarray[Any, Any]
 Codes = tuple[Array, QParams]
 
 BITS = (2, 4, 8)

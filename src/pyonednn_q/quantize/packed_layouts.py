@@ -20,11 +20,12 @@ Sources: checkpoints of AutoGPTQ, AutoAWQ and compressed-tensors ("pack-quantize
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import flag, numbers
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.quantize.packed_codes import (
     Codes,
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = ["from_awq", "from_compressed_tensors", "from_gptq"]
-
-Array = np.ndarray[Any, Any]
 
 _NO_GROUP = -1  # of compressed-tensors
 _AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # which column the nibbles of a word hold, from the lowest

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
 from pyonednn_q.quantize.config import LayerSettings, QuantizationConfig
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PLAIN", "Quantizers"]
 
-Array = np.ndarray[Any, Any]
 _BITS = 8
 _CHANNELS = 1  # the dimension of activations that channels run along
 

@@ -8,11 +8,12 @@ A search, no gradients; after AdaRound (Nagel et al., 2020) in aim, not in metho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.quantize.group_codes import finite_values
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["searched_by_products", "searched_rounding"]
 
-Array = np.ndarray[Any, Any]
 _WHOLE = 2.0**-16  # of a step: 127 rounded to float32, and as much again
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import real
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.shown import shown
 
 __all__ = ["AGGREGATES", "SampleExtremes"]
-
-Array = np.ndarray[Any, Any]
 
 AGGREGATES = {
     "min_max": "the least and the greatest value of all",

@@ -9,11 +9,12 @@ trace has the mean 0 and the deviation 1 / (samples · √weights), divided by �
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import function, integers, numbers, real, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, Error, ShapeError
 from pyonednn_q.quantize.integer_weights import integer_weights
 from pyonednn_q.shown import shown
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["hutchinson_trace", "perturbation", "sensitivity"]
 
-Array = np.ndarray[Any, Any]
 _SMALL = 1e-6
 _FLOAT_BITS = 8  # below which, and at which, weights are integers
 

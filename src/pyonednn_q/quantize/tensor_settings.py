@@ -11,11 +11,10 @@ configurations (`tools/vectors/training_tool_vectors.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from pyonednn_q.argument import flag, instance
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.estimator import Estimator
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ROLES", "TensorSettings"]
 
-Array = np.ndarray[Any, Any]
 ROLES = ("weights", "activations")
 _FLOAT32 = 24  # significant bits
 

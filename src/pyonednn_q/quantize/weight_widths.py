@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pyonednn_q.argument import function, named, real
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.bit_search import search_bits
 from pyonednn_q.quantize.mixed_precision import (
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Traces", "WeighedLayer", "with_widths"]
 
-Array = np.ndarray[Any, Any]
 Traces: TypeAlias = "Mapping[str, float] | Callable[[str], float]"
 _WIDEST = 8
 

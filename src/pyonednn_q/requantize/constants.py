@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.requantize.multiplier import (
     ev_multiplier,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     Rule = Callable[["Array", "Array", "Array"], "Constants"]
 
-Array = np.ndarray[Any, Any]
 Constants = dict[str, Any]
 
 

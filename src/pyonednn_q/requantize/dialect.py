@@ -20,12 +20,13 @@ onednn [-2  0  0  2  2  4]
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, numbers
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.requantize import statement
 from pyonednn_q.requantize.catalogue import ALIASES, DIALECTS, Dialect
@@ -34,8 +35,6 @@ from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-Array = np.ndarray[Any, Any]
 
 
 def dialect(name: str, argument: str = "dialect") -> Dialect:

@@ -5,19 +5,18 @@ Each function names one step of one framework; no step rounds where the original
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.requantize.rounding import round_real, shift_round
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-Array = np.ndarray[Any, Any]
 
 _PRECISIONS = ("double", "single_product", "single", "single_reciprocal")
 STEPS = ("two_step", "two_step_up", "one_step")

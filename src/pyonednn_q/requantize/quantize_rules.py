@@ -19,12 +19,13 @@ were found to do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.evaluate import fma32
 from pyonednn_q.requantize.rounding import round_real
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike
-
-Array = np.ndarray[Any, Any]
 
 
 def quantize(

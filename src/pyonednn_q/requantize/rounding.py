@@ -6,11 +6,12 @@ half towards zero and away from zero shift without rounding there. Here all ten 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import one_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.requantize.value import ROUNDINGS
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = ["ROUNDINGS", "round_real", "shift_round"]
-
-Array = np.ndarray[Any, Any]
 
 
 def shift_round(values: ArrayLike, shift: ArrayLike, rounding: str) -> Array:

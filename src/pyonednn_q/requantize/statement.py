@@ -6,12 +6,13 @@ assignment to their dtype and nothing else, and the exact kind works in Python's
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import numbers
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.requantize.multiplier import high_product
 from pyonednn_q.requantize.rounding import round_real, shift_round
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyonednn_q.requantize.value import Requantizer
-
-Array = np.ndarray[Any, Any]
 
 
 def apply(acc: Array, requantizer: Requantizer) -> Array:

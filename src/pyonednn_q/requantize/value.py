@@ -28,13 +28,12 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import integers, numbers, one_of, whole
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.qparams import along
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-Array = np.ndarray[Any, Any]
 
 ROUNDINGS = (
     "half_away_from_zero",

@@ -7,6 +7,7 @@ import importlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pyonednn_q
@@ -46,7 +47,7 @@ def test_examples(name: str, source: str) -> None:
         pytest.skip(f"{name} needs {package}")
     for package in PEERS.intersection(re.findall(r">>> (?:from|import) (\w+)", source)):
         pytest.importorskip(package)
-    result = doctest.testmod(module)
+    result = doctest.testmod(module, extraglobs={"np": np})  # as numpydoc has it
     assert result.failed == 0
     # One that stands where nobody looks for it would never be run.
     assert result.attempted == len(re.findall(r"^\s*>>> ", source, re.MULTILINE))

@@ -16,11 +16,10 @@ from onnx import helper, numpy_helper
 
 from pyonednn_q import dtypes
 from pyonednn_q.bench.peers.peer_layer import PeerError, PeerLayer, PeerRun
+from pyonednn_q.dtypes import Array
 from pyonednn_q.primitive.windowed import swapped
 
 __all__ = ["ready"]
-
-Array = np.ndarray[Any, Any]
 
 _NAME = "onnxruntime"
 _MICROSOFT = "com.microsoft"

@@ -13,10 +13,9 @@ from openvino import opset13
 
 from pyonednn_q import dtypes
 from pyonednn_q.bench.peers.peer_layer import PeerError, PeerLayer, PeerRun
+from pyonednn_q.dtypes import Array
 
 __all__ = ["compiled", "ready"]
-
-Array = np.ndarray[Any, Any]
 
 _NAME = "openvino"
 _LAYERS = ("Convolution", "Deconvolution", "FullyConnected", "MatMul")

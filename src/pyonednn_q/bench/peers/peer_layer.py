@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import Error
 
 __all__ = ["PeerError", "PeerLayer", "PeerRun", "Residual"]
-
-Array = np.ndarray[Any, Any]
 
 
 class PeerError(Error):

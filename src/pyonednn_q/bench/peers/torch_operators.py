@@ -10,10 +10,9 @@ import torch
 from torch.nn import functional
 
 from pyonednn_q.bench.peers.peer_layer import PeerError, PeerLayer, PeerRun
+from pyonednn_q.dtypes import Array
 
 __all__ = ["ready"]
-
-Array = np.ndarray[Any, Any]
 
 _NAME = "torch"
 _DTYPES = {"u8": torch.uint8, "s8": torch.int8, "f32": torch.float32}
