@@ -219,7 +219,8 @@ class QParams:
 
     def __repr__(self) -> str:
         names = ("scale", "zero_point", "dtype", "axis", *(("block",) if self.block else ()))
-        return f"QParams({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+        with np.printoptions(threshold=8, edgeitems=2):  # of many channels the ends are told
+            return f"QParams({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, or the copy's arrays could be written.

@@ -29,7 +29,7 @@ from pyonednn_q.bench.measure import F32, Request, measure
 from pyonednn_q.bench.peers import require
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.run_page import html
-from pyonednn_q.commands.option_table import is_model, refuse_others
+from pyonednn_q.commands.option_table import is_model
 from pyonednn_q.commands.words import reading_of
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
@@ -50,7 +50,6 @@ _WRONG = 1
 
 def run(options: argparse.Namespace) -> int:
     """Measure and report; or list, or check: then 1 where something is wrong."""
-    refuse_others("bench", options)
     if not options.what:
         print(_listing(as_json=options.json))
         return 0
@@ -60,7 +59,6 @@ def run(options: argparse.Namespace) -> int:
         return _run_model(options)
     to_measure = request(options)
     require(to_measure.peers)
-    _check_folders(options)
     result = measured(to_measure, options.isa)
     if options.json:
         print(result.to_json())
@@ -85,7 +83,6 @@ def _run_model(options: argparse.Namespace) -> int:
     if options.threads is not None and len(options.threads) > 1:
         raise ArgumentError("--threads", shown(options.threads), "one number for a model")
     peers = checked_peers("--peers", options.peers)
-    _check_folders(options)
     arrays = None if options.input is None else arrays_of(options.input)
     file = read(Path(options.what[0]), arrays, **reading_of(options))
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
@@ -100,14 +97,6 @@ def _run_model(options: argparse.Namespace) -> int:
         print(times_report.markdown(times) if options.markdown else times_report.text(times))
     _write(options, times.run, lambda: times_report.html(times))
     return 0
-
-
-def _check_folders(options: argparse.Namespace) -> None:
-    """Refuse files in no folder, before anything is measured."""
-    files = {"--save": options.save, "--csv": options.csv, "--html": options.html}
-    for option, path in files.items():
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ArgumentError(option, shown(str(path)), "a name in a folder that exists")
 
 
 def _write(options: argparse.Namespace, result: Run, page: Callable[[], str]) -> None:

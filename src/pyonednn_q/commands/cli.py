@@ -28,7 +28,7 @@ from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q import __version__
-from pyonednn_q.commands.option_table import add_options, rows_of
+from pyonednn_q.commands.option_table import add_options, refuse_others, rows_of
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.report.table import on_terminal
 from pyonednn_q.shown import meant, printable, shown
@@ -188,6 +188,7 @@ def _told(error: Exception, command: str) -> str:
 
 
 def _run(command: str, options: argparse.Namespace) -> int:
+    refuse_others(command, options)
     with _on_terminal():
         code: int = _module(command).run(options)
     return code

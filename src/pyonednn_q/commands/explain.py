@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.commands.option_table import is_model, refuse_others
+from pyonednn_q.commands.option_table import is_model
 from pyonednn_q.commands.words import reading_of
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain import description_text, presets
@@ -49,7 +49,6 @@ def run(options: argparse.Namespace) -> int:
     Error, OSError
         The description cannot be used, or not be read.
     """
-    refuse_others("explain", options)
     if options.list:
         print(_list(as_json=options.json))
         return 0

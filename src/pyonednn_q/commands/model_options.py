@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyonednn_q.acc import SATURATIONS
 from pyonednn_q.commands.option_table import FLAG, OF_MODELS, OptionRow
-from pyonednn_q.commands.words import positive
+from pyonednn_q.commands.words import new_file, positive
 from pyonednn_q.models.outputs_compared import CHECKED
 
 __all__ = ["OPTIONS"]
@@ -33,7 +33,7 @@ OPTIONS = (
         ("quantize",),
         "file of the INT8 model, .onnx",
         groups=_NEEDED,
-        how={**_FILE, "required": True},
+        how={"type": new_file, "metavar": "FILE", "required": True},
     ),
     OptionRow(
         "--dims",
@@ -95,7 +95,7 @@ OPTIONS = (
         "--output",
         ("run",),
         "write outputs by name to a .npz file (default: print a line for each)",
-        how=_FILE,
+        how={"type": new_file, "metavar": "FILE"},
     ),
     OptionRow(
         "--batch",

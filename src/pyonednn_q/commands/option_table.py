@@ -11,8 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyonednn_q.commands.words import within
+from pyonednn_q.commands.words import new_file, within
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     import argparse
@@ -103,7 +104,7 @@ _LAST = (
         ("explain", "inspect", "saturation", "bench", "diff", "quantize"),
         "write a page as well",
         groups={"bench": "report"},
-        how={"type": Path, "metavar": "FILE"},
+        how={"type": new_file, "metavar": "FILE"},
     ),
 )
 _TABLES = {
@@ -134,13 +135,17 @@ def add_options(parser: argparse.ArgumentParser, command: str) -> None:
 
 def is_model(options: argparse.Namespace) -> bool:
     """Return whether the argument of a command is the file of a model."""
+    if hasattr(options, "model"):
+        return True
     what = getattr(options, "layer", None) or getattr(options, "what", None) or ""
     words = [what] if isinstance(what, str) else what
     return any(word.endswith(".onnx") for word in words)
 
 
 def refuse_others(command: str, options: argparse.Namespace) -> None:
-    """Refuse options that do not apply to the argument of a command: a model, or something else.
+    """Refuse files in no folder, before anything is measured, and options for something else.
+
+    The argument of a command is a model, or something else; some options are for one of them.
 
     Raises
     ------
@@ -149,6 +154,9 @@ def refuse_others(command: str, options: argparse.Namespace) -> None:
     """
     has_model = is_model(options)
     for row in rows_of(command):
+        path = getattr(options, row.key, None) if row.how.get("type") is new_file else None
+        if path is not None and (not path.absolute().parent.is_dir() or path.is_dir()):
+            raise ArgumentError(row.name, shown(str(path)), "a name in a folder that exists")
         if row.only != ("problem" if has_model else "model"):
             continue
         usual = row.how.get("default", False if row.how.get("action") == "store_true" else None)

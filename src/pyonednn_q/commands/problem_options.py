@@ -12,7 +12,7 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.processes import LADDER
 from pyonednn_q.bench.tail import WORDS, Tail
 from pyonednn_q.commands.option_table import FLAG, OptionRow
-from pyonednn_q.commands.words import choice, listed, pattern, percent, positive, single
+from pyonednn_q.commands.words import choice, listed, new_file, pattern, percent, positive, single
 from pyonednn_q.native.timing import Budget
 from pyonednn_q.primitive.isa import ISA_ORDER
 from pyonednn_q.shown import install
@@ -21,7 +21,7 @@ __all__ = ["OPERATORS", "OPTIONS"]
 
 OPERATORS = {"conv": "conv", "deconv": "deconv", "inner_product": "ip", "matmul": "matmul"}
 _LIST = {"metavar": "LIST"}
-_FILE = {"type": Path, "metavar": "FILE"}
+_FILE = {"type": new_file, "metavar": "FILE"}
 _TAIL = f"steps after the products: none, or words joined by _, from {', '.join(WORDS)}"
 _LAYOUT = f"layout of src and dst of convolutions: {', '.join(LAYOUTS)} (default: {LAYOUTS[0]})"
 _WHAT = partial(OptionRow, commands=("bench",), only="problem", groups={"bench": "what to measure"})

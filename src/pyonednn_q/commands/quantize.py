@@ -55,8 +55,6 @@ def run(options: argparse.Namespace) -> int:
     from pyonednn_q.onnx.model_reader import load as read_graph
 
     out: Path = options.out
-    if not out.absolute().parent.is_dir() or out.is_dir():
-        raise ArgumentError("--out", shown(str(out)), "a name in a folder that exists")
     if out.exists() and options.model.exists() and out.samefile(options.model):
         raise ArgumentError("--out", shown(str(out)), "another file than the model")
     for argument, number in (("--batch", options.batch), ("--limit", options.limit)):

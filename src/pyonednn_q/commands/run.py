@@ -19,9 +19,8 @@ import numpy as np
 
 from pyonednn_q.commands.words import reading_of
 from pyonednn_q.dtypes import Array
-from pyonednn_q.errors import ArgumentError
 from pyonednn_q.report.table import Column, Table
-from pyonednn_q.shown import printable, shown
+from pyonednn_q.shown import printable
 
 if TYPE_CHECKING:
     import argparse
@@ -37,8 +36,6 @@ def run(options: argparse.Namespace) -> int:
     from pyonednn_q.models.model_file import arrays_of, inputs_of, read
 
     output: Path | None = options.output
-    if output is not None and not output.absolute().parent.is_dir():
-        raise ArgumentError("--output", shown(str(output)), "a name in a folder that exists")
     arrays = None if options.input is None else arrays_of(options.input)
     file = read(options.model, arrays, **reading_of(options))
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)

@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pyonednn_q.errors import ArgumentError, Error
@@ -15,6 +16,7 @@ __all__ = [
     "choice",
     "dims_of",
     "listed",
+    "new_file",
     "pattern",
     "percent",
     "positive",
@@ -104,6 +106,11 @@ def within(numbers: range) -> Callable[[str], int]:
         return int(text)
 
     return whole
+
+
+def new_file(text: str) -> Path:
+    """Return the path of a file to be written; `refuse_others` wants its folder to be there."""
+    return Path(text)
 
 
 def dims_of(texts: list[str]) -> dict[str, Any]:
