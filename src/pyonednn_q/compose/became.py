@@ -121,12 +121,12 @@ def _replay(record: Record, items: list[_Item], dropped: dict[int, str]) -> bool
     texts = _texts(record.before)
     begin, end = record.at, record.at + len(texts)
     before = items[begin:end]
-    if [each.text or text for each, text in zip(before, texts, strict=False)] != texts:
+    if not texts or [e.text or text for e, text in zip(before, texts, strict=False)] != texts:
         return False
     after = [_Item(text, _kind(text)) for text in _texts(record.after)]
-    if before[0].kind == "acc":
+    if after and before[0].kind == "acc":
         after[0].kind = "acc"
-    if before[-1].kind == "dst":
+    if after and before[-1].kind == "dst":
         after[-1].kind = "dst"
     left = _matched(before, after)
     for each in left:
