@@ -172,6 +172,9 @@ class Planned(HotCallable, Told, hot=True):
         rest: Rest | Accumulator | None,
         decided: tuple[str, ...] = (),
     ) -> None:
+        instance("plan", plan, Plan)
+        instance("primitive", primitive, Prepared)
+        instance("form", form, Form)
         self.plan = plan
         self.decided = decided
         self.primitive = primitive
@@ -308,10 +311,7 @@ class Planned(HotCallable, Told, hot=True):
         return self._row_major or self
 
     def in_form(self, form: Form) -> Planned:
-        """Return the same, called as what was asked and put to the primitive in a form.
-
-        The form's problem and chain are those of this plan.
-        """
+        """Return the same, called as what was asked and put to the primitive in a form of it."""
         return self._on(self.primitive, form)
 
     def _on(self, primitive: Prepared, form: Form) -> Planned:
