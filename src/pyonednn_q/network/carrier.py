@@ -33,7 +33,9 @@ def carrier_of(value: Value) -> TensorSpec:
 
 def as_carrier(array: Any) -> Any:  # noqa: ANN401 - what is no array stays as it is
     """Return an array, or its bytes if oneDNN has no such tensor."""
-    if not isinstance(array, np.ndarray) or (array.ndim and _is_known(array.dtype)):
+    if not isinstance(array, np.ndarray) or array.dtype.hasobject:
+        return array  # and is refused where it is looked at
+    if array.ndim and _is_known(array.dtype):
         return array
     dense = np.array(array, order="C", copy=None, ndmin=1)
     return dense.view(np.uint8).reshape(*array.shape, array.itemsize)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, real
+from pyonednn_q.argument import flag, instance, real
 from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
@@ -50,6 +50,7 @@ class Pick:
     def __post_init__(self) -> None:
         instance("places", self.places, np.ndarray)
         instance("fill", self.fill, bytes)
+        flag("in_bytes", self.in_bytes)
         if self.places.dtype != np.int64:
             raise DTypeError("places", str(self.places.dtype), "int64")
         if not self.places.size or not self.places.ndim:

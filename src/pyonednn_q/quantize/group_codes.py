@@ -110,7 +110,7 @@ def group_codes(
 
 
 def _method(method: str, *, has_samples: bool) -> str:
-    if method == "awq":
+    if isinstance(method, str) and method == "awq":
         wanted = (
             "another: nothing in a layer divides its source. pq.onnx.grouped_weights does it in a"
             " model; by what, says quantize.activation_divisor"
