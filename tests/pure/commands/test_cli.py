@@ -245,7 +245,7 @@ def test_a_full_standard_error_does_not_end_what_is_measured(
 
 
 def test_a_page_that_cannot_be_written_is_told(folder: Path) -> None:
-    for where, why in (("/dev/full", "No space left"), ("none/x.html", "No such file")):
+    for where, why in (("/dev/full", "No space left"), ("none/x.html", "a folder that exists")):
         done = shell(f"pq explain relu --html {where}", folder)
         assert done.returncode == 2
         assert why in done.stderr
