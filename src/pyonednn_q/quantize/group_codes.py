@@ -109,7 +109,7 @@ def group_codes(
     return np.ascontiguousarray(whole_codes.T), turned
 
 
-def _method(method: str, *, has_samples: bool) -> str:
+def _method(method: object, *, has_samples: bool) -> str:
     if isinstance(method, str) and method == "awq":
         wanted = (
             "another: nothing in a layer divides its source. pq.onnx.grouped_weights does it in a"
