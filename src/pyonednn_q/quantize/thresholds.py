@@ -16,6 +16,7 @@ calibration offers these but for mse. Samples may come with counts: how often ea
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -278,6 +279,8 @@ def octav_threshold(
     sizes, often = sizes[sizes > 0.0], often[sizes > 0.0]
     if not sizes.size:
         return 1.0
+    power = int(np.frexp(sizes[-1])[1])
+    sizes = np.ldexp(sizes, -power)  # exact, and sums of the largest floats are finite
     # Of the values above the i-th: how many, and their sum.
     sums = np.append(np.cumsum((sizes * often)[::-1])[::-1], 0.0)
     numbers_above = np.append(np.cumsum(often[::-1])[::-1], 0)
@@ -288,12 +291,12 @@ def octav_threshold(
         at = int(np.searchsorted(sizes, end, "right"))
         above = int(numbers_above[at])
         if not above:  # Nothing is cut off: the greatest magnitude is the end.
-            return float(sizes[-1])
+            return math.ldexp(float(sizes[-1]), power)
         following = float(sums[at]) / (inside * (total - above) + above)
         if following == end:
             break
         end = following
-    return min(end, float(sizes[-1]))
+    return math.ldexp(min(end, float(sizes[-1])), power)
 
 
 def _magnitudes(
