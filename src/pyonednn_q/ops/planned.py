@@ -311,7 +311,7 @@ class Planned(HotCallable, Told, hot=True):
         return self._row_major or self
 
     def in_form(self, form: Form) -> Planned:
-        """Return the same, called as what was asked and put to the primitive in a form of it."""
+        """Return the same plan for calls in a form, of the problem and chain of this plan."""
         return self._on(self.primitive, form)
 
     def _on(self, primitive: Prepared, form: Form) -> Planned:
