@@ -312,7 +312,7 @@ def checked_fields(
     fields : mapping
         Values by name. Missing ones must have a default.
     names : mapping, optional
-        What annotations may name that is not in the module of the class.
+        Names that annotations use and that the module of the class does not have.
 
     Raises
     ------

@@ -70,7 +70,7 @@ class Summation:
     Attributes
     ----------
     pairing : Pairing
-        Which products are added in 16 bits.
+        Rule by which products are paired for additions in 16 bits.
     block : int, optional
         Products are paired anew from each multiple of this index on: where it is odd, the pairs
         behind it shift by one.

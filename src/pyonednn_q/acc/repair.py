@@ -94,12 +94,12 @@ def repair(
     Parameters
     ----------
     problem, wei, isa, impl, src_range
-        As in `saturation`.
+        Arguments of `saturation`.
     how : {"fit", "7bit"}
-        How far weights are scaled down; see the head of this module. With both, weights become
-        even if a kernel halves them.
+        Method: scale weights down as far as needed ("fit") or to 7 bits; see the head of this
+        module. With both, weights become even if a kernel halves them.
     where : {"needed", "all", "none"}
-        Which output channels change: those that some source makes wrong, all, or none.
+        Output channels to change: those that some source makes wrong, all, or none.
     unrounded : array_like of float, optional
         Weights in units of their scale before rounding; with them, weights are rounded only once.
 

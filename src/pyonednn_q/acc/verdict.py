@@ -62,7 +62,7 @@ class ChannelVerdict:
     channel : int
         Index of the output channel over all groups; the column of a matmul.
     reason : {None, "saturation", "odd weights"}
-        Why a result can be wrong; None: it is exact for every source.
+        Cause of wrong results; None: the channel is exact for every source.
     lo, hi : int
         The least and the greatest sum of two products that a source can give; 0 where none are
         paired.

@@ -199,7 +199,7 @@ class Total:
     Attributes
     ----------
     suite, isa, threads, cache, tail, layout
-        What was measured, as rows have it.
+        Labels of the measurement, as in its rows.
     ms : Mapping of str to float
         Milliseconds by type; types of which a line was refused are left out.
     over_first : Mapping of str to (float, float, float or None)

@@ -69,7 +69,7 @@ class TypedSample:
     src_scale : float
         Real value of one step of src.
     wei_scale : ndarray of float64
-        What one unit of the weights is worth, per output channel; one value for two sources.
+        Real value of a weight code of 1, per output channel; one value for two sources.
     """
 
     src: Array

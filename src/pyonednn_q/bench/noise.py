@@ -93,7 +93,7 @@ def warnings(
     Parameters
     ----------
     stolen, others : float
-        As `Load.since` returns them.
+        Results of `Load.since`.
     drift : float
         Peak at the end over peak at the start, minus 1.
     spreads : list of float

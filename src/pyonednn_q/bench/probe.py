@@ -57,7 +57,7 @@ class Limits:
     bandwidth_gbs : tuple of (int, float)
         Bytes touched, and gigabytes per second; by rising size.
     call_us : float
-        What the library takes for a problem of no size.
+        Microseconds of a call of the library for a problem of almost no size.
     paper_gops : tuple of (str, float)
         The peaks on paper: operations a cycle of a core, times `cores`, times `clock_ghz`.
     cores : int

@@ -33,9 +33,9 @@ class Rival:
     samples_us : tuple of float
         Microseconds a call; of all rivals of a row in the same rounds.
     refused : str
-        Why there are no samples.
+        Reason why there are no samples; empty if there are.
     disturbed : int
-        How many samples something else on the machine disturbed, though they were taken again.
+        Number of samples that are disturbed by other work on the machine, even after a repetition.
     """
 
     name: str
@@ -92,12 +92,12 @@ class Row:
     ours, benchdnn : str
         Command lines that reproduce the row.
     refused : str
-        Why there are no samples.
+        Reason why there are no samples; empty if there are.
     rivals : tuple of Rival
         Other runtimes on the same arrays, and our own call, each in a process of its own.
     taken_again, disturbed : int
-        How many samples were taken again because something else on the machine disturbed them, and
-        how many are disturbed all the same.
+        Number of samples that were repeated because of other work on the machine, and number of
+        those that are disturbed even so.
     """
 
     suite: str

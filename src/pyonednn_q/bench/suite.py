@@ -141,7 +141,7 @@ def chosen(word: str, wanted: re.Pattern[str] | None = None) -> tuple[Line, ...]
     Raises
     ------
     ArgumentError, ShapeError
-        As `find`; or no line has a match.
+        Errors of `find`; or no line has a match.
     """
     lines = find(word).lines
     if wanted is None:

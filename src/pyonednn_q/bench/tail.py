@@ -44,7 +44,7 @@ class Ending:
     dst_scale, dst_zero_point : float and int
         Real value of one step of dst, and its code for real 0.
     scale, shift : Vec
-        What a stored value is worth: scale · q + shift.
+        Real value of a stored value q: scale · q + shift.
     """
 
     chain: Chain

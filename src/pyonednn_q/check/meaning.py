@@ -61,7 +61,7 @@ def evaluate_bounded(
     Parameters
     ----------
     chain, x, dst_before, operands
-        As in `evaluate`; channels are on axis 1.
+        Arguments of `evaluate`; channels are on axis 1.
     error : array_like
         Largest error of x, in the units of x; broadcasts to x.
     levels : int
@@ -150,7 +150,7 @@ class Meaning:
     dst : str
         Data type of the result.
     scale : ndarray
-        What a sum is worth: one value, one per output channel, or one per place and channel.
+        Real value of a sum of 1: one value, one per output channel, or one per place and channel.
     dst_scale : ndarray
         One value, or one per output channel.
     src_zero_point, wei_zero_point : ndarray
@@ -171,10 +171,11 @@ class Meaning:
     in_float32 : bool
         Whether integers that are asked for as they are may pass through float32.
     distance : (float, float, float) or None
-        How far a result may be from the real value, where another runtime's arithmetic makes it:
+        Largest distance of a result from the real value, if another runtime's arithmetic makes it:
         in levels, in parts of the value, and in parts of the sum.
     src_scale, wei_scale : ndarray
-        What elements are worth one by one, where `scale` cannot say it; they broadcast.
+        Real values of codes of 1, element by element, where `scale` cannot express them; they
+        broadcast.
     """
 
     chain: Chain
@@ -255,7 +256,7 @@ class Meaning:
         error : ndarray of float64
             Largest error of a kernel in them.
         before, operands
-            As in `band`.
+            Arguments of `band`.
         """
         with np.errstate(all="ignore"):
             return (

@@ -91,7 +91,8 @@ class Slots:
     index : tuple of ndarray
         One array of slots for each dimension of the result.
     each : int
-        How many slots a place has: they differ in their channels, but for ends that come often.
+        Number of slots of each place. They differ in their channels, except for ends, which come
+        often.
     """
 
     dims: Dims

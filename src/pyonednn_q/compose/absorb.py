@@ -250,11 +250,11 @@ class Rewritten:
     bias_scale, shift : Vec
         The bias is bias_scale · (given bias) + shift; only shift, when its values are known.
     steps : tuple of Step
-        What must be done after it, and before the store.
+        Steps that remain to be done after it, before the store.
     dst : Dst
         The store.
     trace : Trace
-        What justifies all of it.
+        Rewrites that justify all of it.
     bias_dtype : str
         Data type of the bias.
     """

@@ -45,10 +45,10 @@ class Became(NamedTuple):
     Attributes
     ----------
     word, steps : str
-        What it is called, and the steps as text.
+        Name of the step in words, and the steps as text.
     ends : tuple of str
-        What carries it: names of attributes, post-ops as text, ``"store"``, ``"left over"``;
-        or ``"nothing"`` with the rule that found it superfluous.
+        Parts of the plan that do its work: names of attributes, post-ops as text, ``"store"``,
+        ``"left over"``; or ``"nothing"`` with the rule that found it superfluous.
     """
 
     word: str
@@ -82,7 +82,7 @@ def became(
     Parameters
     ----------
     chain, facts, attr, records, has_bias
-        What was composed, and what came of it: see `Plan`.
+        Arguments of the composition and its results: see `Plan`.
     leftovers : Chain or None
         Steps that the primitive does not carry, the store's own among them; None if it carries all.
     """

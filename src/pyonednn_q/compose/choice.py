@@ -301,7 +301,7 @@ def choose(
     facts : PrimitiveFacts
         Facts of the primitive, on which the cost depends.
     policy : {"bitwise", "real", "fast"}
-        How exact the choice must be.
+        Exactness that the choice must have.
 
     Returns
     -------

@@ -87,10 +87,11 @@ def compose_layer(
     process : Facts, optional
         Version and instruction set. None: the plan holds for all of them.
     policy, strict
-        As in `compose`.
+        Options of `compose`.
     zero_point : {"auto", "attribute", "bias", "map"}
-        How the zero point of src is computed; see `pyonednn_q.compose.zero_point`. Auto: by the
-        attribute for whole numbers, unless the guard table says that the attribute is wrong here.
+        Way in which the zero point of src is computed; see `pyonednn_q.compose.zero_point`. Auto:
+        by the attribute for whole numbers, unless the guard table says that the attribute is wrong
+        here.
     tolerance : float
         Largest distance, in levels, at which a zero point is rounded to a whole number.
 
@@ -101,9 +102,9 @@ def compose_layer(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
-        What does not fit, by name.
+        An argument that does not fit, named in the text.
     UnsupportedError
-        As `compose` raises it.
+        Errors of `compose`.
 
     Examples
     --------

@@ -55,7 +55,7 @@ class Lowered:
     taken : int
         Number of steps that they carry.
     reason : str
-        Why the next step stays behind; empty when none does.
+        Reason why the next step stays behind; empty when none does.
     choices : tuple of Choice
         Steps that could have been lowered in other ways.
     """

@@ -48,7 +48,7 @@ class Plan(Told):
     Attributes
     ----------
     facts, chain, policy, exact_rounding
-        What was composed.
+        Arguments of the composition.
     attr : Attr
         Scales, zero points and post-ops.
     constants : tuple of (str, Vec)
@@ -67,14 +67,14 @@ class Plan(Told):
         Steps that the primitive does not carry; it then stores f32, and the rest, the store to
         facts.dst included, is to be computed from that.
     because : str
-        Why there are any.
+        Reason why steps are left over; empty when none are.
     exactness : Exactness
         The weakest promise of the rewrites that were made.
     rate : float
         Upper bound for the fraction of evenly spread inputs that they may change.
     trace : Trace or tuple of Record
-        What was rewritten, what was refused, and why; use `records`. Not compared: it follows from
-        what was composed.
+        Rewrites that fired and rewrites that were refused, with reasons; use `records`. Not
+        compared, since it follows from the arguments of the composition.
     choices : tuple of Choice
         Steps that other post-ops could have carried, and what each would have cost.
     sums : bool

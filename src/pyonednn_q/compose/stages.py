@@ -84,7 +84,8 @@ def stages(
         Dims of the value, row-major. The rows of a leaf are not these, where there are batches of
         them or they lie otherwise in memory: it comes with all dims.
     dst : str
-        What to store at the end: rounded to nearest even and saturated, if it is an integer type.
+        Data type to store at the end: rounded to nearest even and saturated, if it is an integer
+        type.
     residual : str, optional
         Data type of what a Sum reads, where it does not say so itself.
 

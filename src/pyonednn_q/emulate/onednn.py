@@ -65,7 +65,7 @@ def codes(dst_q: Encoding, src: Quantized, *post_ops: PostOp, by: float | None =
     *post_ops : PostOp
         The function, of codes less the zero point.
     by : float, optional
-        What its values are in units of; by default those of `src`.
+        Unit of the function's values; by default the scale of `src`.
     """
     flat = (1, src.codes.size)
     problem = BinaryProblem(

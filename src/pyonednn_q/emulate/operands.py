@@ -128,11 +128,11 @@ def floats(dialect: str, real: Callable[..., Array], prefix: str = "") -> Arithm
     Parameters
     ----------
     dialect : str
-        How the result is quantized.
+        Arithmetic that quantizes the result.
     real : callable
         From operands and options to float32 values.
     prefix : str
-        What docs say before it.
+        Text that docs have before the sentence of the dialect.
     """
 
     def codes(dst: Encoding, *operands: Any) -> Array:  # noqa: ANN401

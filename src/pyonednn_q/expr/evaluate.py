@@ -75,8 +75,8 @@ def evaluate(
     axis : int
         The dimension of x that channels run along; only per-channel constants need it.
     dst_before : array_like, optional
-        What dst held before the call, in the shape of x and in codes or real values as the Sum step
-        reads it; only a Sum needs it.
+        Content of dst before the call, in the shape of x and in codes or real values as the Sum
+        step reads it; only a Sum needs it.
     operands : mapping of str to array_like, optional
         Values of the leaves, by name. A per-channel leaf is a 1-D array.
 

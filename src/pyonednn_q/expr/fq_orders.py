@@ -47,8 +47,8 @@ def fake_quantize(
     levels : int
         Number of levels that the range is divided into, at least 2.
     order : {"core", "fma", "subgraph", "cpu", "nncf"}
-        Which roundings; all but "core" need input_low < input_high and round as float32 does.
-        "nncf" has no output range but the input range.
+        Name of the order of roundings; all but "core" need input_low < input_high and round as
+        float32 does. "nncf" has no output range but the input range.
 
     Returns
     -------

@@ -37,7 +37,7 @@ class FromFq:
     first : int
         The code of level 0. Codes run from it to first + levels - 1.
     residue : Vec
-        What the rounding took off the zero point, in levels: 0 where the FakeQuantize is a true
+        Part of the zero point that rounding removed, in levels: 0 where the FakeQuantize is a true
         affine quantizer, else the whole range is shifted by residue*scale.
     """
 
@@ -121,7 +121,8 @@ def fq_from_qparams(
     qparams : QParams
         Scale, zero point and data type of the codes, an integer type.
     levels : int, optional
-        How many codes are used, counted from the top: 255 in s8 leaves -128 out. By default all.
+        Number of codes that are used, counted from the top: 255 in s8 leaves -128 out. By default
+        all.
     dequantize : bool
         Whether the result is in real units, or in codes.
 

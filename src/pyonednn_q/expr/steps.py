@@ -284,9 +284,9 @@ class Chain:
     Raises
     ------
     ShapeError
-        When two steps disagree about the number of channels.
+        Two steps disagree about the number of channels.
     DTypeError
-        When two sums read dst as different types, or two steps name one leaf in different ways.
+        Two sums read dst as different types, or two steps name one leaf in different ways.
 
     Examples
     --------

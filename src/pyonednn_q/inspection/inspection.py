@@ -24,8 +24,8 @@ class Format:
     layout : str
         Data type, dimensions, and strides or bytes.
     tag : str
-        As oneDNN writes it: ``acdb`` is channels last; ``AcdB16a4b`` has blocks of 16 and 4. Empty
-        where its log does not say.
+        Name of the layout in oneDNN's notation: ``acdb`` is channels last; ``AcdB16a4b`` has blocks
+        of 16 and 4. Empty where oneDNN's log does not tell it.
     """
 
     tensor: str
@@ -51,7 +51,7 @@ class Reorder:
     us : float
         Median of a few copies, in microseconds, measured by `inspect`.
     when : str
-        When it is copied: once, or in which calls.
+        Time at which the tensor is copied: once, or in which calls.
     """
 
     tensor: str

@@ -24,8 +24,8 @@ def waits_at_once(
     Parameters
     ----------
     runtimes : sequence of sequence of callable
-        What each caller of each runtime calls. Runtimes take turns: three rounds of all, with a
-        rest before each turn.
+        Functions that each caller of each runtime calls. Runtimes take turns: three rounds of all,
+        with a rest before each turn.
     seconds : float
         Time of each runtime, in seconds, all rounds together; each caller makes at least five calls
         in a round.

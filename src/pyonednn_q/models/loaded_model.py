@@ -60,7 +60,7 @@ def load(
     Raises
     ------
     ArgumentError, UnsupportedError, LibraryError
-        As `onnx.load`, `onnx.fuse` and `onnx.Model` raise them.
+        Errors of `onnx.load`, `onnx.fuse` and `onnx.Model`.
 
     Examples
     --------
@@ -165,8 +165,8 @@ class LoadedModel(Model):
         Parameters
         ----------
         inputs : mapping of str to array_like, optional
-            What it runs on, and the lengths that it runs at. None: random arrays of the lengths
-            of the last call.
+            Inputs of the run, which also set its lengths. None: random arrays of the lengths of the
+            last call.
         peers : iterable of {"onnxruntime", "openvino"}
             Other runtimes to measure in turn with it.
         min_time : float

@@ -54,7 +54,7 @@ def node_measures(file: ModelFile, inputs: Mapping[str, Array]) -> dict[str, Nod
     file : ModelFile
         The model.
     inputs : mapping of str to ndarray
-        What it runs on.
+        Inputs of the run.
 
     Raises
     ------

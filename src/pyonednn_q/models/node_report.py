@@ -60,7 +60,7 @@ class SaturationAt:
     channels, flagged : int
         Number of output channels, and of those that some source makes wrong.
     reason : str
-        Why, in a few words; empty where every channel is exact.
+        Reason for the verdict, in a few words; empty where every channel is exact.
     """
 
     isa: str
@@ -103,7 +103,7 @@ class NodeReport:
     plan : Plan or None
         Plan of the layer.
     us, sqnr_db : float or None
-        What `node_measures` found; None where nothing was measured.
+        Results of `node_measures`; None where nothing was measured.
     """
 
     name: str

@@ -62,7 +62,7 @@ def onnxruntime_values(
     Parameters
     ----------
     graph : Graph
-        As `onnx.load` returns it.
+        Graph that `onnx.load` returned.
     inputs : mapping of str to ndarray
         All of its inputs.
     wanted : iterable of str

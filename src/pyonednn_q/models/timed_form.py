@@ -34,7 +34,7 @@ class TimedForm(NamedTuple):
     Attributes
     ----------
     dtype : str
-        As `bench` has it: ``"u8s8u8"`` or ``"f32"``.
+        Data types in the notation of `bench`: ``"u8s8u8"`` or ``"f32"``.
     source : Graph
         Model for other runtimes.
     graph : Graph

@@ -43,7 +43,7 @@ def attention_pass(
     are_codes, is_packed : bool
         Whether the cache holds codes; whether queries, keys and values are one tensor.
     window, softcap : int and float
-        How many tokens a query sees, and what scores stay below; 0: all, and nothing.
+        Number of tokens that a query sees, and limit of scores; 0: all, and none.
     sinks : sequence of float
         A score of each head that takes its share and has no value; or none.
     angles : optional

@@ -101,7 +101,7 @@ def difference(sample: Slots, band: Band, dst: Array, lost: Collection[int] = ()
     Parameters
     ----------
     sample, band
-        Where, and what is right there: of (1, slots).
+        Places, and the band of right values there: of (1, slots).
     dst : ndarray
         The result.
     lost : collection of int

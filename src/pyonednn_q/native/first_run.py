@@ -71,7 +71,7 @@ def fault(
     prepared : Prepared
         The primitive, not yet used.
     wei, bias, values
-        As given to `prepare`.
+        Arguments of `prepare`.
     lost : collection of int
         Output channels that were allowed to saturate: not compared.
     """

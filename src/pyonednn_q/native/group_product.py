@@ -115,7 +115,7 @@ class GroupProduct:
         Parameters
         ----------
         dynamic : Dynamic
-            As in `run`.
+            Range of the source, as in `run`.
         ndim : int
             Number of dimensions of a source; 0: any from 2 on.
         """

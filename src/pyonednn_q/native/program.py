@@ -79,10 +79,10 @@ class Pass:
         count : int
             Number of values.
         inputs : tuple of str
-            What each of its inputs is: as of `hot_making_codes`, or ``"operand"``, of which this
+            Role of each of its inputs: as in `hot_making_codes`, or ``"operand"``, of which this
             makes nothing.
         is_symmetric, offset, rows, unit
-            What `hot_making_codes` takes.
+            Arguments of `hot_making_codes`.
         """
         if primitive.core is None:
             return None

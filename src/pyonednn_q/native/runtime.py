@@ -248,7 +248,7 @@ class Lock:
     Attributes
     ----------
     held : threading.RLock
-        What is taken; another one after a fork.
+        Lock that ``with`` takes; another one after a fork.
     """
 
     __slots__ = ("__weakref__", "held")

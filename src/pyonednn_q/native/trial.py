@@ -51,7 +51,7 @@ def compare(
     Parameters
     ----------
     places, band
-        What is right, and where.
+        Places, and the band of right values there.
     dst : ndarray
         The result that the primitive gave, in dst's dims.
     judged : Prepared
@@ -101,7 +101,7 @@ def try_out(
     prepared : Prepared
         A convolution, deconvolution, inner product or matmul.
     wei, bias, values
-        As given to `prepare`.
+        Arguments of `prepare`.
 
     Raises
     ------

@@ -86,7 +86,7 @@ class KeyValueCache:
     Attributes
     ----------
     shape : CacheShape
-        As given.
+        Dims of the cache that the node reads and appends to.
     memory : (nbytes,) ndarray of uint8
         Memory that programs take as an input and write to. A program writes tokens after `length`
         and does not change `length`; the caller increases it (`append`) when all layers have run.
@@ -162,9 +162,9 @@ class CachedAttention:
     is_packed : bool
         Whether queries, keys and values are one tensor.
     window : int
-        How many tokens a query sees, its own the last of them; 0: all.
+        Number of tokens that a query sees, its own the last of them; 0: all.
     softcap : float
-        What scores stay below, by cap · tanh(score / cap); 0: nothing.
+        Limit of scores, by cap · tanh(score / cap); 0: no limit.
     sinks : (heads,) array_like of float32, optional
         A score of each head that takes its share, and has no value.
     """

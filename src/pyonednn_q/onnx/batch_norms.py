@@ -97,7 +97,7 @@ def with_norms_of(
     samples : int
         Number of samples to read, in whole batches.
     keep : int or None
-        How many samples those who come after read; None: all. No more are held in memory.
+        Number of samples that later readers need; None: all. No more are held in memory.
     """
     base = settled(graph)
     bindings = Bindings(base)

@@ -270,7 +270,7 @@ def scored(metric: Callable[[Any], float], runs: object) -> float:
     Raises
     ------
     ArgumentError
-        What it raises, and what is no number.
+        An exception in the metric, or a result that is no number.
     """
     result = np.asarray(applied("metric", metric, runs))
     if result.size != 1:

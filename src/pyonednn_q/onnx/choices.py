@@ -35,7 +35,7 @@ def choice_of(graph: Graph) -> GraphNode | None:
     Parameters
     ----------
     graph : Graph
-        As `prepared` returns it: an If of a constant condition is none any more.
+        Graph that `prepared` returned: an If of a constant condition is none any more.
     """
     ifs = [node for node in graph.nodes if node.row is kinds.IF]
     makers = {name: node for node in graph.nodes for name in node.outputs} if ifs else {}
@@ -48,7 +48,7 @@ def is_open(graph: Graph) -> bool:
     Parameters
     ----------
     graph : Graph
-        As `prepared` returns it, or of open lengths.
+        Graph that `prepared` returned, or one of open lengths.
     """
     return bool(graph.symbols) or choice_of(graph) is not None
 

@@ -72,7 +72,7 @@ def composed(table: Lookup, *before: Lookup | None) -> Lookup:
     table : Lookup
         Table of one source or two.
     *before : Lookup or None
-        What gives each of them; None: it is the source.
+        Table from the one source to each of the sources; None: that source itself.
     """
     own = np.arange(256)
     index = [own if each is None else each.table.view(np.uint8) for each in before]

@@ -40,8 +40,8 @@ def decoder_form(
     Parameters
     ----------
     graph : Graph
-        As it is read: each GroupQueryAttention, or causal Attention, has keys and values of before
-        from inputs of the graph, and those of all tokens are its outputs.
+        Graph as read from a file: each GroupQueryAttention, or causal Attention, has keys and
+        values of before from inputs of the graph, and those of all tokens are its outputs.
     batch : int
         Number of sequences.
     capacity : int
@@ -102,7 +102,7 @@ def cached_nodes(what: GraphNode, graph: Graph) -> list[Node]:
     Parameters
     ----------
     what : GraphNode
-        As `decoder_form` writes it.
+        Attention node that `decoder_form` wrote.
     graph : Graph
         Graph that it belongs to.
     """

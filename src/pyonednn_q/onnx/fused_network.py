@@ -38,7 +38,7 @@ def with_kernels(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `fuse` returns it.
+        Graph that `fuse` returned.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def with_operations(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `fuse` returns it, of layers that kernels take.
+        Graph that `fuse` returned, of layers that kernels take.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def as_network(graph: Graph) -> Network:
     Parameters
     ----------
     graph : Graph
-        As `with_operations` returns it.
+        Graph that `with_operations` returned.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def known_part(graph: Graph) -> tuple[Graph, tuple[FusedNode, ...]]:
     Parameters
     ----------
     graph : Graph
-        As `with_operations` returns it.
+        Graph that `with_operations` returned.
     """
     nodes: list[FusedNode] = []
     left: list[FusedNode] = []
@@ -132,7 +132,7 @@ def call_of(node: FusedNode, graph: Graph) -> Run:
     node : FusedNode
         Node of the graph.
     graph : Graph
-        As `with_operations` returns it.
+        Graph that `with_operations` returned.
     """
     if not node.is_compiled:
         return defined(node, graph)

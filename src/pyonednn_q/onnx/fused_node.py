@@ -99,17 +99,19 @@ class FusedNode(GraphNode):
     outputs : tuple of str
         Tensors; of a layer one.
     runs : Conv, Deconv, InnerProduct, MatMul, CodeOperation or None
-        What computes it. None: it runs as ONNX has it, and `why` says why.
+        Operator or operation on codes that computes the node. None: it runs as ONNX defines it, for
+        the reason in `why`.
     leaves : tuple of str
-        What the last inputs are in a layer's chain: ``"residual"``, which a Sum reads, and leaves
+        Names of the last inputs in a layer's chain: ``"residual"``, which a Sum reads, and leaves
         by name.
     parts : tuple of GraphNode
         The nodes that it stands for, in order, quantizers among them; together they compute the
         same.
     why : str
-        Why it does not run on codes, and what would change that; empty where it does.
+        Reason why the node does not run on codes, and a remedy; empty where it does.
     steps : tuple of network.Node
-        What it becomes in a network; empty before `with_operations`, and where it is nothing there.
+        Nodes of a network that replace it; empty before `with_operations`, and where it is nothing
+        there.
     """
 
     runs: Operator | CodeOperation | None = None
@@ -136,7 +138,7 @@ class FusedNode(GraphNode):
         node : GraphNode
             The one that it is named after.
         runs, parts, why
-            As above.
+            New values of the attributes of these names.
         srcs, outputs : sequence of str
             Tensors.
         operands : mapping of str to str

@@ -40,7 +40,7 @@ class GraphView:
     Parameters
     ----------
     graph : Graph
-        As `prepared` returns it.
+        Graph that `prepared` returned.
     """
 
     def __init__(self, graph: Graph) -> None:

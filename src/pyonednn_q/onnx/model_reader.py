@@ -133,7 +133,7 @@ def load_with_options(
     Parameters
     ----------
     model, dims, max_bytes, max_nodes, max_elements
-        What `load` takes.
+        Arguments of `load`.
     keeps_attentions : bool
         Whether an Attention stays one node, as `decoder_form` wants them.
     """

@@ -35,10 +35,10 @@ def at_inputs(graph: Graph, inputs: Mapping[str, Array]) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `load` returns it; if nothing of it is open, as `calibrate` makes it of that, and
-        returned as it is.
+        Graph that `load` returned; if no branch of it is open, one that `calibrate` made from that,
+        which is returned unchanged.
     inputs : mapping of str to ndarray
-        What decides over it.
+        Inputs of the call, which decide the branches.
     """
     if not is_open(graph):
         return graph
@@ -54,9 +54,10 @@ def opened(graph: Graph, befores: Sequence[Graph], afters: Sequence[Graph]) -> G
     Parameters
     ----------
     graph : Graph
-        What `at_inputs` takes. If nothing of it is open, the only one of `afters` is returned.
+        Graph that `at_inputs` takes. If no branch of it is open, the only one of `afters` is
+        returned.
     befores, afters : sequence of Graph
-        As `at_inputs` and `with_quantizers` return them, one for each choice of branches.
+        Graphs from `at_inputs` and from `with_quantizers`, one for each choice of branches.
     """
     if not is_open(graph):
         return afters[0]
@@ -172,7 +173,7 @@ class _BranchChoice:
     Attributes
     ----------
     roots : dict of str to str
-        What stands for tensors of the open graph.
+        Names in the closed graph, by names of the open graph's tensors.
     branches : set of int
         Identities of branches that run.
     of_branches : set of str
@@ -239,8 +240,8 @@ class _Opening:
     Parameters
     ----------
     parts : _QuantizerParts
-        What they bring. What only a branch reads of constants is its own: onnxruntime 1.26 ends
-        the process over scales of a branch that the graph around it holds.
+        Parts that quantizers add. Constants that only a branch reads are its own: onnxruntime 1.26
+        ends the process over scales of a branch that the graph around it holds.
     same : mapping of str to list of str
         Tensors by that which stands for them; it may lie in a branch, where others do not see it.
     chosen : mapping of int to list of int
@@ -280,15 +281,16 @@ class _Opening:
         nodes : iterable of GraphNode
             Those of the graph, or of a branch.
         outputs : iterable of str
-            What is made by name, whoever reads it.
+            Names of tensors that are made even if nothing here reads them.
         done : iterable of int
-            What the graph around it has already.
+            Identities of nodes that the graph around it has already.
         seen : iterable of str
-            What may be read here, by the names where branches are put in.
+            Names of tensors that can be read here, by the names where branches are put in.
         outer : mapping of str to str
-            What tensors of a branch are called where it is put in, where that differs.
+            Names of a branch's tensors where it is put in, by their names in the branch, if those
+            differ.
         own : mapping of str to str
-            What tensors that are called so are called in the branch.
+            Names in the branch, by the names outside of it.
         held : dict of str to ndarray, optional
             Constants of the branch; those that come are added.
         """

@@ -71,7 +71,7 @@ def check_graphs(
     kind : str
         One of `WITH_GRAPHS`.
     inputs, outputs : tuple of str
-        What the node reads itself, and makes.
+        Names of the tensors that the node itself reads, and of its results.
     attributes : dict of str to object
         The graphs among them.
 

@@ -89,7 +89,7 @@ class TensorReader:
         ArgumentError
             Dims that the data does not account for, or data in two places.
         UnsupportedError
-            As `dtype`.
+            Errors of `dtype`.
         """
         import onnx
         from onnx import numpy_helper

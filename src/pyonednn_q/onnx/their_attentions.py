@@ -37,7 +37,7 @@ def attention_of_heads(node: GraphNode, edit: GraphEdit) -> bool:
     Parameters
     ----------
     node : GraphNode
-        As it is read.
+        Node as read from a file.
     edit : GraphEdit
         The graph in the making.
     """
@@ -72,7 +72,7 @@ def attention_of_one(node: GraphNode, edit: GraphEdit) -> bool:
     Parameters
     ----------
     node : GraphNode
-        As it is read.
+        Node as read from a file.
     edit : GraphEdit
         The graph in the making.
     """

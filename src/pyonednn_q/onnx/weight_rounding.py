@@ -71,7 +71,7 @@ class SourceProducts:
         Parameters
         ----------
         quantizers : Quantizers
-            What nearest codes, and scales, are. Weights with zero points keep their nearest codes.
+            Nearest codes, and scales. Weights with zero points keep their nearest codes.
         """
         searched: dict[str, Array] = {}
         for node in self._layers.values():

@@ -48,7 +48,7 @@ def count_fields(data: bytes, known: Known, most: int) -> int:
     data : bytes
         The message.
     known : dict
-        As `fields_of` returns it.
+        Result of `fields_of`.
     most : int
         Largest number allowed; counting stops there.
 

@@ -59,9 +59,9 @@ def accumulator(
     bias : ndarray or None
         The plan's.
     arrays : mapping
-        How sources and results of calls lie.
+        Layouts of sources and results of calls.
     saturation : {"refuse", "allow"}
-        What to do where sums may leave 32 bits.
+        Treatment of sums that may leave 32 bits: refuse, or compute them.
     **options
         Options of `prepare`, for the primitives of the parts.
 
@@ -70,7 +70,7 @@ def accumulator(
     SaturationError
         Some source leads a sum beyond 32 bits.
     UnsupportedError
-        As `prepare` raises it; or parts of a source in other dims than the problem's.
+        Errors of `prepare`; or parts of a source in other dims than the problem's.
     """
     problem: Any = primitive.problem
     if primitive.kind == "none":

@@ -68,7 +68,7 @@ def by_name(argument: str, names: tuple[str, ...], values: tuple[Any, ...]) -> d
     Parameters
     ----------
     argument : str
-        What errors call it.
+        Name of the argument in errors.
     names : tuple of str
         Names of the inputs, in order.
     values : tuple
@@ -167,7 +167,7 @@ def as_output(name: str, value: object) -> Array:
     Raises
     ------
     ArgumentError
-        As `as_array` does.
+        Errors of `as_array`.
     """
     array = as_array(name, value)
     if array.flags.writeable or isinstance(value, np.ndarray) or not hasattr(value, "__array__"):
@@ -214,7 +214,7 @@ def operand(leaves: Mapping[str, Leaf], name: str, value: object, problem: Dense
     name : str
         Name of the leaf.
     value : ndarray
-        What a call brought.
+        Array from a call.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Its dst is what the leaf has the dims of, or the channels or rows.
 
@@ -263,7 +263,7 @@ def asked_array(name: str, array: Array, asked: Dims, run: Dims) -> Array:
     name : str
         Its name, for errors.
     array : ndarray
-        What a call brought.
+        Array from a call.
     asked, run : tuple of int
         Dims of dst, as the caller and as the primitive has them.
 
@@ -285,13 +285,13 @@ def asked_output(out: Array, dst: TensorSpec, asked: Dims, read: Mapping[str, Ar
     Parameters
     ----------
     out : ndarray
-        What the caller wants written.
+        Array that the caller wants written.
     dst : TensorSpec
         The result, as the primitive has it.
     asked : tuple of int
         Its dims, as the caller has it.
     read : mapping of str to ndarray
-        What is read meanwhile.
+        Arrays that are read meanwhile.
 
     Raises
     ------

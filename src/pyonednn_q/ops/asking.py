@@ -73,7 +73,7 @@ class Composition:
     plan : Plan
         Its facts know no size, unless dims of operands or of slopes follow from it.
     carried : SrcZeroPoint
-        What carries the zero point of the source.
+        Carrier of the source's zero point.
     packed : Packed
         The weights, as the plan takes them.
     """
@@ -90,25 +90,27 @@ class Asking:
     Attributes
     ----------
     problem, wei : DenseProblem and ndarray
-        What runs, and codes in its dims.
+        Problem that runs, and codes in its dims.
     weights : Weights
         Scale and zero point of the codes.
     bias : ndarray or None
         One value per channel: real if floating, else in units of the accumulator.
     settings : Settings
-        What is asked for.
+        Settings of the operator.
     compositions : dict
         Compositions of the operator, for all sizes of the source, by their key.
     notes : tuple of str
-        What was decided before.
+        Notes of earlier decisions.
     implementation : str or None
         The one to take, instead of the first that may be trusted.
     form : Form or None
         Form that problem, weights and chain have in place of what was asked.
     by_other : str
-        Why another carrier has the zero point of the source than the usual one; empty: it has not.
+        Reason why another carrier than the usual one has the zero point of the source; empty: the
+        usual one has it.
     apart : str
-        Why what follows the sums is a primitive of its own, as in `compose`; empty: it is not.
+        Reason why the steps behind the sums are a primitive of their own, as in `compose`; empty:
+        they are not.
     unsigned : callable or None
         f(note), which returns the same for u8 codes that are 128 more; None unless the source has
         codes of s8.
@@ -172,7 +174,7 @@ class Asking:
         Raises
         ------
         ArgumentError, UnsupportedError
-            As `compose` and `prepare` raise them.
+            Errors of `compose` and `prepare`.
         """
         composition, settings = self.composition(self.apart), self.settings
         plan, carried = composition.plan, composition.carried

@@ -49,13 +49,13 @@ def conv(
     Parameters
     ----------
     src : (N, IC, spatial) tensor
-        As `Conv` is called with.
+        Source of a call of `Conv`.
     wei : (OC, IC / groups, spatial) tensor
-        As `Conv` takes them.
+        Weights of `Conv`.
     bias : (OC,) tensor, optional
-        As `Conv` takes it.
+        Bias of `Conv`.
     out, residual : tensor, optional
-        As `Conv` is called with. `out` is returned as it was given.
+        Arrays of a call of `Conv`. `out` is returned as it was given.
     operands : mapping of str to tensor, optional
         The chain's leaves, by name.
     **options
@@ -95,11 +95,11 @@ def deconv(
     Parameters
     ----------
     src : (N, IC, spatial) tensor
-        As `Deconv` is called with.
+        Source of a call of `Deconv`.
     wei : (OC, IC / groups, spatial) tensor
-        As `Deconv` takes them.
+        Weights of `Deconv`.
     bias : (OC,) tensor, optional
-        As `Deconv` takes it.
+        Bias of `Deconv`.
     out, residual, operands
         Arguments of `conv`.
     **options
@@ -125,11 +125,11 @@ def inner_product(
     Parameters
     ----------
     src : (N, IC) or (N, IC, spatial) tensor
-        As `InnerProduct` is called with.
+        Source of a call of `InnerProduct`.
     wei : (OC, IC) or (OC, IC, spatial) tensor
-        As `InnerProduct` takes them.
+        Weights of `InnerProduct`.
     bias : (OC,) tensor, optional
-        As `InnerProduct` takes it.
+        Bias of `InnerProduct`.
     out, residual, operands
         Arguments of `conv`.
     **options
@@ -155,11 +155,11 @@ def matmul(
     Parameters
     ----------
     src : (..., M, K) tensor
-        As `MatMul` is called with.
+        Source of a call of `MatMul`.
     wei : (K, N) or (..., K, N) tensor
-        As `MatMul` takes them.
+        Weights of `MatMul`.
     bias : (N,) tensor, optional
-        As `MatMul` takes it.
+        Bias of `MatMul`.
     out, residual, operands
         Arguments of `conv`.
     **options

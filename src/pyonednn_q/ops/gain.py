@@ -30,7 +30,7 @@ class Tuning:
     Attributes
     ----------
     way, usual : str
-        What was taken, and what would have been without tuning: a form and an implementation.
+        Chosen way, and the way without tuning: a form and an implementation.
     gain : float
         Time of the usual way over that of the one taken, the median of pairs; 1 where it stayed.
     timings : tuple of Timing

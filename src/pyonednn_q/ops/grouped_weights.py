@@ -40,7 +40,7 @@ def weights_in_groups(
     axis : int
         Axis of the output channels: 0 or -1.
     settings : Settings
-        What else was asked for.
+        Further settings of the operator.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class PackedWeights(Weights):
     weights : Weights
         The same, whose values may go.
     product : GroupProduct
-        What holds the codes.
+        Product that holds the codes.
     is_turned : bool
         Whether the caller has them as (K, N).
     """

@@ -112,7 +112,7 @@ class OnGroups:
         Parameters
         ----------
         definition : OnPrimitives
-            Whose weights they are.
+            Operator that has the weights.
         src_dims : tuple of int
             Dims of the source.
         """

@@ -61,13 +61,13 @@ class OnPrimitives:
     Attributes
     ----------
     settings : Settings
-        What it computes.
+        Settings of the operator.
     weights : Weights
-        As oneDNN takes them.
+        Codes, scale and zero point of the weights, in oneDNN's dims.
     bias : ndarray or None
         One value per output channel: real values if floating, else in units of the accumulator.
     asked : Asked or None
-        What the caller wrote, for `self_check`.
+        Values that the caller wrote, for `self_check`.
     """
 
     axis: ClassVar[int] = 0  # of the output channels, in the caller's weights

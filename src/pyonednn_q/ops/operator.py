@@ -42,9 +42,9 @@ class Operator(HotCallable, OnPrimitives, Told, hot=True):
     Attributes
     ----------
     settings : Settings
-        What it computes.
+        Settings of the operator.
     weights : Weights
-        As oneDNN takes them.
+        Codes, scale and zero point of the weights, in oneDNN's dims.
     bias : ndarray or None
         One value per output channel: real values if floating, else in units of the accumulator.
     """
@@ -87,7 +87,7 @@ class Operator(HotCallable, OnPrimitives, Told, hot=True):
         out : the same, optional
             Written in place and returned. Without residual, it holds what a Sum of the chain reads.
         residual : the same, optional
-            What a Sum reads, left as it is.
+            Tensor that a Sum reads; it is not changed.
         **operands : the same
             The chain's leaves, by name.
 

@@ -37,7 +37,7 @@ class OperatorModel:
     operator : Conv, Deconv, InnerProduct or MatMul
         Its weights and settings are used.
     planned : Planned
-        What runs.
+        Plan that runs.
     arithmetic : PlanModel
         Model of the operator's plan and implementation; ``arithmetic.model.proof`` says what it
         rests on.
@@ -56,7 +56,7 @@ class OperatorModel:
         Parameters
         ----------
         src, residual, **operands
-            As a call takes them.
+            Arguments of a call.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class RequantizedModel:
     operator : Conv, Deconv, InnerProduct or MatMul
         With ``requantize=``.
     runner : Requantized
-        What makes codes of its sums.
+        Arithmetic that makes codes of its sums.
     src_dims : tuple of int
         Dims of a source.
     products : tuple of OperatorModel
@@ -229,7 +229,7 @@ def model_of(
     ArgumentError
         Something else than an operator.
     UnsupportedError
-        As `prepare` raises it.
+        Errors of `prepare`.
 
     Examples
     --------

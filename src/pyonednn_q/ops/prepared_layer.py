@@ -35,9 +35,9 @@ def prepare_layer(
     Parameters
     ----------
     layer : Layer
-        What `compose_layer` returned.
+        Result of `compose_layer`.
     operands, allow_reference, saturation, self_check
-        As in `prepare_plan`.
+        Options of `prepare_plan`.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def prepare_layer(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `prepare_plan` raises them.
+        Errors of `prepare_plan`.
     """
     instance("layer", layer, Layer)
     planned = prepare_plan(
@@ -67,7 +67,7 @@ class PreparedLayer(Told):
     Attributes
     ----------
     layer : Layer
-        What is run.
+        Layer that runs.
     planned : Planned
         Its plan on its primitive.
     quantize : Quantizer
@@ -97,7 +97,7 @@ class PreparedLayer(Told):
             Codes of the layer's source type, or float32 values, which are quantized first; of the
             dims that were asked for, any strides.
         out, residual, **operands
-            As in `Planned`.
+            Arguments of `Planned`.
 
         Returns
         -------

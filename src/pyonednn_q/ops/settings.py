@@ -48,7 +48,7 @@ class Settings:
     dst : str
         Data type of the result.
     zero_point : {"auto", "attribute", "bias", "map"}
-        What carries the zero point of the source; see `pyonednn_q.compose.zero_point`. Auto is the
+        Carrier of the source's zero point; see `pyonednn_q.compose.zero_point`. Auto is the
         attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
         map, which round the zero point's share on its own, so not with policy "bitwise".
     """

@@ -29,7 +29,7 @@ class ShapeStatistics:
         Shapes over all operators, and about how many bytes they take: scratch memory, maps, and
         512 KiB of generated code for each primitive, whose true size the library does not tell.
     limit, limit_bytes : int
-        How many there may be. The last shape of each operator stays whatever they are.
+        Largest number of shapes, and of bytes. The last shape of each operator stays in any case.
     dropped : int
         Shapes that went because others came.
     """

@@ -193,7 +193,8 @@ def dynamic_codes(values: Array, dynamic: Dynamic, rows: int | None) -> Codes:
     dynamic : Dynamic
         Type of the codes.
     rows : int or None
-        How many rows have a range of their own; the codes are (rows, rest) then.
+        Number of rows that have a range each; the codes are (rows, rest) then. None: one range for
+        all.
 
     Raises
     ------
@@ -223,9 +224,9 @@ def hot_call_for(
     Parameters
     ----------
     planned : Planned
-        What ran.
+        Plan that ran.
     params : QParams, Dynamic, SourceLevels or None
-        How the source is quantized.
+        Quantization of the source.
     src : ndarray
         The source.
     codes : Codes
@@ -287,13 +288,14 @@ def codes_for(
     Parameters
     ----------
     planned : Planned
-        What runs.
+        Plan that runs.
     dynamic : Dynamic
-        How the source is quantized.
+        Quantization of the source in each call.
     parts : Parts or None
-        Which of its channels are repeated, if any: codes are made of what is there once.
+        Channels of the source that are repeated, if any: codes are made once for each source
+        channel.
     rows : int
-        How many have a range of their own.
+        Number of rows that have a range each.
     dims : (tuple of int, tuple of int)
         Those of the source and of a result, as the caller has them.
 

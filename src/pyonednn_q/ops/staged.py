@@ -101,7 +101,7 @@ class Staged:
         sources : mapping
             Flat arrays by the names that stages give them, `SRC` among them.
         out : ndarray, optional
-            Where to store the result, flat and row-major.
+            Array for the result, flat and row-major.
         """
         values = dict(sources)
         for stage, primitive in zip(self.stages, self.primitives, strict=True):
@@ -131,9 +131,9 @@ class Rest:
     Attributes
     ----------
     flat : Flat
-        How the primitive's dst is seen.
+        View of the primitive's dst in three dims.
     staged : Staged
-        What runs.
+        Steps that run.
     extents : mapping of str to str
         Extent of each leaf, by name: "full", "per_channel", "per_row" or "per_tensor"; others are
         full.
@@ -154,9 +154,9 @@ class Rest:
         plan : Plan
             With leftovers.
         dst : TensorSpec
-            What its primitive stores.
+            Tensor that its primitive stores.
         allow_reference, self_check
-            As in `prepare`.
+            Options of `prepare`.
         """
         facts = plan.facts
         flat = Flat.of(dst, facts.axis)
@@ -241,7 +241,7 @@ class SourceLevels:
     dtype : {"u8", "s8"}
         Data type of the codes.
     scale : float
-        What a step of the codes is worth.
+        Real value of a step of the codes.
     zero_point : float
         The code of real 0, which need not be whole.
     """
@@ -269,7 +269,7 @@ class Quantizer:
     Parameters
     ----------
     cut : CutFakeQuantize
-        What is computed.
+        FakeQuantize that is computed.
     spec : TensorSpec
         Dims, integer type and strides of the codes.
     """

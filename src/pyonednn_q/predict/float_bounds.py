@@ -160,9 +160,9 @@ def ends(
     Parameters
     ----------
     problem, attr, sums, order, values, bias, before
-        As for `float_order.destination`.
+        Arguments of `float_order.destination`.
     level : int
-        What the kernel's functions are made for: see `eltwise_bounds.level`.
+        Level of instructions that the kernel's functions are made for: see `eltwise_bounds.level`.
     """
     if float_order.is_whole(problem, attr):
         dst = float_order.ended(problem, attr, sums, order, values)

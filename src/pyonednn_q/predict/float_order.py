@@ -151,19 +151,19 @@ def destination(
     Parameters
     ----------
     problem, attr
-        What runs; the attributes' features are those of `features` only.
+        Problem and attributes that run; the attributes' features are those of `features` only.
     sums : ndarray of int
         With zero points of the source taken off.
     order : Order
         Order in which scales and the like are applied.
     values : mapping
-        As `native.prepare` takes them: scales, zero points, operands.
+        Scales, zero points and operands by the names that `native.prepare` has.
     bias : ndarray, optional
-        Where the problem has one.
+        Bias, if the problem has one.
     before : ndarray, optional
-        What dst holds before the call, for a sum.
+        Content of dst before the call, for a sum.
     level : int
-        What the kernel's code is made for: see `eltwise_bounds.level`.
+        Level of instructions that the kernel's code is made for: see `eltwise_bounds.level`.
     """
     if is_whole(problem, attr):
         return ended(problem, attr, sums, order, values)

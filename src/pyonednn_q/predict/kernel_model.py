@@ -133,12 +133,12 @@ class KernelModel:
         Parameters
         ----------
         src, wei, bias, values, before
-            As for `run`.
+            Arguments of `run`.
 
         Raises
         ------
         ArgumentError, DTypeError, ShapeError, NoModelError
-            As `run` does, but for the function.
+            Errors of `run`, except those of the function.
         """
         arrays = self._given(values, bias, before)
         acc = self._sums(src, wei, arrays)

@@ -257,9 +257,9 @@ class Proof:
     order : Order
         The order of operations that was found.
     features : frozenset of str
-        What the compared problems did besides their sums: see `kernel_model.features`.
+        Features of the compared problems besides their sums: see `kernel_model.features`.
     region : Region
-        Which shapes those problems had.
+        Shapes of those problems.
     undecided : frozenset of str
         Features that ran, but whose outputs could not tell two orders of operations apart.
     """

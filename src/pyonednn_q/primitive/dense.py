@@ -128,7 +128,8 @@ class MatMulProblem(DenseOperation):
         (..., M, K), (..., K, N) and (..., M, N), all of one rank. A leading dimension of 1 in src
         or wei is broadcast.
     bias : TensorSpec or None
-        As many dimensions as dst, each 1 or as in dst. Only (1, ..., N) has a fast kernel.
+        Tensor with as many dimensions as dst, each 1 or as in dst. Only (1, ..., N) has a fast
+        kernel.
 
     Raises
     ------

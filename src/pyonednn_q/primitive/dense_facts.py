@@ -52,7 +52,7 @@ class PrimitiveFacts:
     ndims, wei_ndims : int
         Dimensions of dst and of the weights. One more in the weights: the group dimension.
     src_scale, wei_scale : float and VecLike
-        What the integers of src and wei are worth; wei_scale per tensor or per output channel.
+        Real values of codes of 1 in src and wei; wei_scale per tensor or per output channel.
     src_zero_point, wei_zero_point : int, optional
         None: the primitive has none, which is another primitive than one with 0.
     bias : VecLike, optional
@@ -63,9 +63,9 @@ class PrimitiveFacts:
         The bias is in units of the accumulator (whole numbers, worth src_scale · wei_scale each),
         as in ONNX and TFLite; otherwise it is in real units, as oneDNN v3 takes it.
     dst_scale, dst_zero_point : float and int
-        How dst is quantized.
+        Real value of a step of dst, and its code for real 0.
     acc : Interval, optional
-        What is known of the accumulator; `acc_interval` finds it from the weights.
+        Bounds of the accumulator; `acc_interval` finds them from the weights.
     acc_map : bool
         A tensor of dst's dims, in units of the accumulator, is added to it: known when the
         primitive is prepared. It stands in for a source zero point; `acc` is that of the sum.

@@ -126,12 +126,12 @@ class InstructionSet:
         Parameters
         ----------
         answer : str
-            What ``dnnl_get_effective_cpu_isa`` returned.
+            Result of ``dnnl_get_effective_cpu_isa``.
         limit : str, optional
-            What ``ONEDNN_MAX_CPU_ISA`` or `limit_isa` says; a name that oneDNN does not know limits
-            nothing.
+            Value of ``ONEDNN_MAX_CPU_ISA`` or of `limit_isa`; a name that oneDNN does not know
+            limits nothing.
         flags : collection of str
-            What the processor says of itself, by Linux' names: of ``avx_vnni`` and ``avx512vbmi``.
+            Flags of the processor, by Linux' names: ``avx_vnni`` and ``avx512vbmi`` are read.
         """
         name = (limit or "").upper()
         name = _ALIASES.get(name, name)
@@ -229,8 +229,8 @@ def classify(impl_name: str, kind: str = "") -> _Class:
     Parameters
     ----------
     impl_name : str
-        As oneDNN reports it. May be empty: a 1x1 deconvolution on AVX2, when its descriptor comes
-        from the library's cache.
+        Name in oneDNN's notation. May be empty: a 1x1 deconvolution on AVX2, when its descriptor
+        comes from the library's cache.
     kind : str
         Kind of the problem, where it matters: a "simple" concat copies memory, a "simple" reorder
         goes from element to element.
@@ -270,7 +270,8 @@ class Facts:
     version : (int, int, int)
         Version of the loaded oneDNN.
     isa : InstructionSet
-        What kernels find there; a name stands for one, as `InstructionSet.of` takes it.
+        Instruction set that kernels find there; a name stands for one, as `InstructionSet.of` takes
+        it.
     runtime : str
         SEQ, OMP, TBB, THREADPOOL or SYCL.
     """

@@ -132,7 +132,7 @@ class BinaryPostOp:
     alg : str
         One of `BINARY_ALGS`. Comparisons give 1 or 0.
     src1 : TensorSpec
-        As many dimensions as dst.
+        Tensor with as many dimensions as dst.
     """
 
     alg: str

@@ -232,7 +232,7 @@ def made_by(estimators: Callable[[], Estimator]) -> Estimator:
     Raises
     ------
     ArgumentError
-        What it raises, and what is no estimator.
+        An exception in the function, or a result that is no estimator.
     """
     try:
         state = estimators()

@@ -244,7 +244,7 @@ class QuantizationConfig:
         Raises
         ------
         ArgumentError
-            As `place_quantizers`; linked sets that overlap.
+            Errors of `place_quantizers`; linked sets that overlap.
         """
         operators = items("graph", graph, GraphOperator)
         names = [operator.result for operator in operators]

@@ -61,7 +61,7 @@ def searched_scales(
     Parameters
     ----------
     parts, dtype, symmetric
-        As for `range_scales`.
+        Arguments of `range_scales`.
     moments : (groups, size) ndarray, optional
         Mean squares of what each weight is multiplied with. None: all alike.
 

@@ -117,8 +117,8 @@ def integer_weights(
         Whether to use half of the range of 8 bits, so that products with u8 sources cannot
         saturate.
     method : {"max", "mse"}
-        How the end of the range is chosen: the largest magnitude, or the least squared error on a
-        grid (`mse_threshold`).
+        Method that chooses the end of the range: the largest magnitude, or the least squared error
+        on a grid (`mse_threshold`).
     rounding : {"even", "away"}
         Rounding of ties: to even, as oneDNN and ONNX; or away from 0, as TPU-MLIR.
     least_scale : float

@@ -103,7 +103,7 @@ def block_parts(
     Parameters
     ----------
     b, scales, zero_points, k, n, bits, block_size
-        As `from_matmul_nbits` takes them; a last block may be cut short, and zero points any real
+        Arguments of `from_matmul_nbits`; a last block may be cut short, and zero points any real
         numbers.
 
     Returns

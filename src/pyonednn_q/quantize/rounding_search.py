@@ -90,7 +90,7 @@ def searched_by_products(
     products : (K, K) array_like
         src.T @ src, over all samples.
     wei, scale, qmin, qmax, sweeps
-        As there.
+        Arguments of `searched_rounding`.
 
     Returns
     -------

@@ -137,11 +137,12 @@ def whole_weight_codes(
     rows : (channels, rest) array_like
         Real weights, one row for each output channel.
     fq : FakeQuantize or None
-        As in `weight_codes`, of the rows or of each. None: each row's largest magnitude.
+        Range of the rows or of each row: see `weight_codes`. None: each row's largest magnitude.
     levels : int
         Number of levels of that default; the caller's argument ``wei_levels``.
     tolerance : float
-        How far from a whole number, in levels, a zero point may be and still be taken for one.
+        Largest distance of a zero point from a whole number, in levels, at which it is taken for
+        one.
 
     Raises
     ------

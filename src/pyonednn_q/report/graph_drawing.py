@@ -44,7 +44,7 @@ class Box:
     reads : tuple of int
         Indices of the boxes that it reads, all before it.
     makes : str
-        What stands on the ways that leave it: data type and dims.
+        Text at the edges that leave the box: data type and dims.
     measured : str
         A third line in it: what was measured.
     share : float

@@ -82,7 +82,7 @@ class Dialect:
     single_scales : bool
         Whether the runtime stores scales as float32; they are rounded to float32 first.
     distance : Distance
-        How far a result may be from src_scale · wei_scale / dst_scale · acc + zero_point.
+        Largest distance of a result from src_scale · wei_scale / dst_scale · acc + zero_point.
     most : float
         The greatest multiplier src_scale · wei_scale / dst_scale that the runtime has; greater ones
         become this one.

@@ -156,7 +156,7 @@ class Framework:
     quantize : str
         The rule by which floats become codes: one of `quantizers.RULES`.
     rounding : str
-        How that rule rounds halves.
+        Way in which that rule rounds halves.
     """
 
     scale: str

@@ -60,7 +60,7 @@ def rewrite(
     rules : RuleSet
         Rules, in the order in which they are tried.
     policy : {"bitwise", "real", "fast"}
-        Which rewrites may fire. "bitwise": those that promise BITWISE. "real": those of REAL too.
+        Rewrites that may fire. "bitwise": those that promise BITWISE. "real": those of REAL too.
         "fast": those of BOUNDED too.
     limit : int
         Rewrites after which the driver gives up on a rule that never ends.

@@ -45,13 +45,13 @@ class Acc:
     Attributes
     ----------
     interval : Interval
-        What is known of acc, before scale and shift; whole numbers for an integer primitive.
+        Bounds of acc, before scale and shift; whole numbers for an integer primitive.
     scale, shift : Vec
-        What the primitive applies: source scale times weight scale, and the bias.
+        Factor and addend that the primitive applies: source scale times weight scale, and the bias.
     takes_scale, takes_shift : Takes
         Whether it can apply more. A bias that is known only when the chain runs takes neither.
     because : str
-        Why it takes nothing, for refusals ("the bias is a run-time argument").
+        Reason why it takes nothing, for refusals ("the bias is a run-time argument").
     """
 
     interval: Interval = ANYTHING

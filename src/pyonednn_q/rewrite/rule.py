@@ -109,7 +109,7 @@ class Rule:
     identity : str
         Identity, with its side condition.
     pattern : tuple of tuple of type
-        What the window holds, place by place; each place admits any of its types.
+        Types of steps in the window, place by place; each place admits any of its types.
     exactness : Exactness
         Promise of the rewrite: BITWISE, REAL or BOUNDED.
     ranged : bool
@@ -151,8 +151,8 @@ def rule(
     identity : str
         Identity, with its side condition: "relu(x, a) = x, if a is 1."
     *pattern : type or tuple of type
-        What each place of the window may hold. ``RUN`` may stand between two others; the function
-        then receives a tuple of items there.
+        Types of steps at each place of the window. ``RUN`` may stand between two others; the
+        function then receives a tuple of items there.
     exactness : Exactness
         Promise of the rewrite: BITWISE, REAL or BOUNDED.
     ranged : bool
@@ -263,7 +263,7 @@ class Event(NamedTuple):
     after : tuple of Item or None
         The items that replaced them; None where the rule refused.
     reason : str
-        Why the rule refused; empty where it fired.
+        Reason why the rule refused; empty where it fired.
     note : str
         Note of the rule about its rewrite.
     rate : float

@@ -35,14 +35,15 @@ def quantize(
     Parameters
     ----------
     model : torch.nn.Module or torch.export.ExportedProgram
-        What `load` takes: with branches, attention, recurrences, whatever `torch.export` takes.
+        Model that `load` takes: with branches, attention, recurrences, whatever `torch.export`
+        takes.
     batches : iterable of (Tensor, sequence of Tensor, or mapping of str to Tensor)
-        As data loaders give them. Of a sequence, as (x, y), those are looked at which the model's
-        `forward` cannot do without; of a mapping, those that `forward` has a parameter for. Read
-        once.
+        Batches as data loaders give them. In a sequence such as (x, y), only the inputs are read
+        that the model's `forward` needs; in a mapping, only those that `forward` has a parameter
+        for. Read once.
     example : Tensor, sequence of Tensor, or mapping of str to Tensor, optional
-        What the model is called with, where batches hold more than that: labels by a name that
-        `forward` takes as well. None: found in the first batch. None of a program.
+        Inputs of a call of the model, where batches hold more than that: labels by a name that
+        `forward` takes as well. None: found in the first batch, or model is a program.
     dynamic_shapes : optional
         Option of `load`.
     **options
@@ -56,7 +57,7 @@ def quantize(
     Raises
     ------
     ArgumentError
-        As `load` and `calibrate` do; a first batch that `forward` has no use for.
+        Errors of `load` and `calibrate`; a first batch that `forward` has no use for.
     LibraryError
         One of the packages torch, onnx and onnxscript is not installed.
 

@@ -112,7 +112,8 @@ class QuantizedLayer(torch.nn.Module):
     src_zero_point : int
         Zero point of the source: quint8, from 0 to 255.
     saturation : {"refuse", "allow"}
-        What `Conv` takes. Allowing is right for observers with reduce_range, as torch's "x86" has.
+        Treatment of weights that can overflow: see `Conv`. "allow" is right for observers with
+        reduce_range, as in torch's "x86".
 
     Raises
     ------

@@ -79,14 +79,14 @@ class PeerLayer:
     relu : bool
         Whether a relu follows.
     residual : Residual or None
-        What is added before it.
+        Residual, added before the tail.
     channels_last : bool
-        How src and dst of (de)convolutions lie in memory.
+        Whether src and dst of (de)convolutions lie channels last in memory.
     constant_wei : bool
         The weights are known before the call.
     group : int
-        How many weights of a column share a scale: then src is float32, weights are codes (K, N) of
-        `bits`, and `wei_scale` (K / group, N). 0: none.
+        Number of weights of a column that share a scale: then src is float32, weights are codes (K,
+        N) of `bits`, and `wei_scale` is (K / group, N). 0: no groups.
     bits : int
         Width of such codes, in a byte each.
     """
