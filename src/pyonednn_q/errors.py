@@ -198,7 +198,7 @@ class UnsupportedError(OneDNNError):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """What would be supported instead, nearest first; empty when nothing near was found."""
+        """Problems that would be supported, nearest first; empty when nothing near was found."""
         if self._variants is None:
             suggest, self._suggest = self._suggest, None
             self._variants = _answer(suggest)

@@ -1,4 +1,4 @@
-"""Which output channels are exact without VNNI, whatever the source holds.
+"""Output channels that are exact without VNNI, whatever the source holds.
 
 A run is a stretch of the sum whose neighbours may meet in a 16-bit addition: the channels of one
 tap, a row of taps, K.

@@ -1,4 +1,4 @@
-"""What to do about saturation: smaller weights where they are needed, or smaller activations.
+"""Remedies for saturation: smaller weights where they are needed, or smaller activations.
 
     fit     the channels that need it are scaled down until no pair saturates, and no further
     7bit    they are scaled down to [-64, 64], where nothing can, however pairs are formed
@@ -138,7 +138,7 @@ class SourceRepair:
     src : ndarray of uint8
         Codes of the source scaled by 127 / 255 and rounded, so none is above 127.
     factor : float
-        By what to multiply the source scale, 255 / 127. The zero point has to be divided by it too.
+        Factor of the source scale, 255 / 127. The zero point has to be divided by it too.
     sqnr : float
         Signal-to-quantization-noise ratio in dB.
     """

@@ -195,7 +195,7 @@ def addend(
     Returns
     -------
     ndarray of int64, or None
-        In dst's dims, 1 where it does not change; ``None`` where nothing is added.
+        Addend in dst's dims, 1 where it does not change; ``None`` where nothing is added.
     """
     total = np.zeros((1,) * problem.dst.ndim, np.int64)
     if bias is not None:

@@ -55,7 +55,7 @@ __all__ = ["ChannelVerdict", "Counts", "Verdict", "Witness", "counts", "saturati
 
 @dataclass(frozen=True, slots=True)
 class ChannelVerdict:
-    """What can happen in one output channel.
+    """Largest and smallest sums that can occur in one output channel.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How often given data come out wrong.
+    """Numbers of results that come out wrong for given data.
 
     Attributes
     ----------

@@ -203,8 +203,8 @@ class Total:
     ms : Mapping of str to float
         Milliseconds by type; types of which a line was refused are left out.
     over_first : Mapping of str to (float, float, float or None)
-        For each type but the first: how many times faster the sum is than that of the first, and
-        the interval that holds the true ratio 19 times of 20.
+        Ratio for each type but the first: how many times faster the sum is than that of the first,
+        and the interval that holds the true ratio 19 times of 20.
     lines : int
         Number of lines in the sum.
     left_out : tuple of str
@@ -276,7 +276,7 @@ class WrittenLimits(Limits):
 
 @dataclass(frozen=True, slots=True)
 class SchemaNumber:
-    """What says by which schema the rest is written."""
+    """Number of the schema by which the rest is written."""
 
     schema: int
 

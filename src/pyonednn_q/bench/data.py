@@ -1,4 +1,4 @@
-"""What is fed: Gaussian weights, half-normal activations, and their quantization.
+"""Data to measure with: Gaussian weights, half-normal activations, and their quantization.
 
 Half-normal is what a relu makes of a normal value. Weights are scaled so that results have a
 deviation of about 1, whatever the shape. Large tensors repeat a block: drawing hundreds of millions
@@ -65,7 +65,7 @@ class TypedSample:
     Attributes
     ----------
     src, wei, dst : ndarray
-        In logical dimensions; dst holds the residual that a sum reads, if there is one.
+        Tensors in logical dimensions; dst holds the residual that a sum reads, if there is one.
     src_scale : float
         Real value of one step of src.
     wei_scale : ndarray of float64

@@ -30,7 +30,7 @@ __all__ = ["GroupedTrial"]
 
 @dataclass(frozen=True, slots=True)
 class GroupedTrial:
-    """What computes a case of weights in groups, and the rows that it computes.
+    """Operator for a case of weights in groups, and the rows that it computes.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ def warnings(
     drift : float
         Peak at the end over peak at the start, minus 1.
     spreads : list of float
-        For each row, the distance of its quartiles over its median.
+        Distance of the quartiles over the median, for each row.
     disturbed : sequence of str
         Names of lines that something disturbed to the end.
     beyond_paper : sequence of str

@@ -1,4 +1,4 @@
-"""What this machine can do: a peak per data type, bandwidth by size, the cost of an empty call.
+"""Limits of this machine: a peak per data type, bandwidth by size, the cost of an empty call.
 
 The peak is the best of a few large, well-shaped problems through the same library, and of all lines
 that were measured: what its kernels reach, not what a data sheet promises, which stands beside it
@@ -48,7 +48,7 @@ _F32, INT8 = Precision("f32", "f32", "f32"), Precision("u8", "s8", "u8")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What was measured.
+    """Measured limits of a machine.
 
     Attributes
     ----------

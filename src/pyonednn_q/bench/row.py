@@ -20,7 +20,7 @@ _summary = functools.lru_cache(1024)(summarise)  # reports ask for the same thou
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """What one runtime took for a case, or why it did not.
+    """Times of one runtime for a case, or the reason why there are none.
 
     Attributes
     ----------
@@ -133,12 +133,12 @@ class Row:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the row is of: equal in two runs for the same case and setting."""
+        """Identity of the row: equal in two runs for the same case and setting."""
         return (self.name, self.problem, self.dtype, self.tail, self.layout, *self.setting)
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What rows have in common that were sampled together."""
+        """Key of the rows that were sampled together."""
         return (self.name, self.problem, *self.setting)
 
     @property

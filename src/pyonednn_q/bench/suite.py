@@ -115,7 +115,7 @@ def find(word: str) -> Suite:
     Raises
     ------
     ArgumentError, ShapeError
-        None of these, or something wrong in it.
+        No suite or problem of that name, or an error in it.
     """
     instance("suite", word, str)
     if word.partition(" ")[0] in KINDS:

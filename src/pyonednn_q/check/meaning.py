@@ -141,7 +141,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What was asked.
+    """Meaning of a call: its problem, and the real values of its integers.
 
     Attributes
     ----------

@@ -203,7 +203,7 @@ class Places:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of places."""
         return len(self.index[0])
 
     def take(self, array: Array) -> Array:

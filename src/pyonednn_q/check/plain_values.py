@@ -78,11 +78,11 @@ def entering(
     sample : Slots
         Sample of the places of its dst.
     arrays : mapping of str to ndarray
-        Its sources, by the names of its tensors.
+        Sources of the problem, by the names of its tensors.
     scales : mapping of str to ndarray
         Scales of src and src1, which broadcast to them; 1 where there is none.
     src_zero_point : ndarray
-        It broadcasts to src.
+        Zero points, which broadcast to src.
 
     Raises
     ------

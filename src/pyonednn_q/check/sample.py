@@ -37,7 +37,7 @@ _BLOCK = 16
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What the sums of a sample are of.
+    """Elements of src and weights that the sums of a sample read.
 
     Term (t, i) of a place multiplies ``src[src_at[place, t] + i along src_axis]`` with
     ``wei[wei_at[slot] + taps[t] + i along wei_axis]``.
@@ -64,7 +64,7 @@ class Reads:
 
     @property
     def places(self) -> int:
-        """How many places there are: each has as many slots."""
+        """Number of places; each has as many slots."""
         return len(self.inside)
 
     def src_index(self) -> Indices:
@@ -144,7 +144,7 @@ class Slots:
 
     @property
     def count(self) -> int:
-        """How many slots there are."""
+        """Number of slots."""
         return len(self.index[0])
 
     def take(self, array: Array) -> Array:

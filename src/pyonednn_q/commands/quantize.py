@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _QuantizationReport:
-    """What there is to tell.
+    """Report of a calibration.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What became of each step of a chain: an attribute, a post-op, the store, or nothing.
+"""Outcome of each step of a chain: an attribute, a post-op, the store, or nothing.
 
 The trace is replayed from its records, beside which every item carries the steps that it stems
 from. Of an item that two others replace, each takes the steps of the one of its kind; what is left

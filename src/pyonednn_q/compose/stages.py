@@ -45,7 +45,7 @@ class Stage:
     Attributes
     ----------
     problem : BinaryProblem or ReorderProblem
-        Its ``src1``, if it has one, is the number 1.
+        Problem whose ``src1``, if it has one, is the number 1.
     attr : Attr
         Post-ops.
     values : tuple of (str, Vec)
@@ -241,7 +241,7 @@ def quantizing_reorder(chain: Chain, src: TensorSpec, dst: TensorSpec) -> Stage 
     Parameters
     ----------
     chain : Chain
-        From float values to codes, for example ``Chain(*codes(fq).quantize)``.
+        Steps from float values to codes, for example ``Chain(*codes(fq).quantize)``.
     src, dst : TensorSpec
         f32, and an integer type; of any layouts.
 

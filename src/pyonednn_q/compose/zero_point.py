@@ -77,7 +77,7 @@ class SrcZeroPoint:
 
     @property
     def in_map(self) -> float:
-        """What the map takes of it."""
+        """Part of the zero point that the map carries."""
         return self.value if self.by == "map" else 0.0
 
 

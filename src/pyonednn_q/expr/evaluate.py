@@ -1,4 +1,4 @@
-"""What a chain computes, in float64 and in float32 as kernels do.
+"""Values of a chain, in float64 and in float32 as kernels compute them.
 
 The float64 form is the definition. The float32 form does what oneDNN's post-ops do with a chain
 lowered step by step: constants are rounded to float32, a per-tensor affine is one fused

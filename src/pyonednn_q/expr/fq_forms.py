@@ -43,7 +43,7 @@ def fq_params(
     Parameters
     ----------
     fq : FakeQuantize
-        With levels (`has_levels`), and with an output range that is not empty.
+        FakeQuantize with levels (`has_levels`), and with an output range that is not empty.
     signed : bool
         Subtract Z_0 = levels/2 from the codes. Refused where Z_0 is odd or not whole: moving an odd
         number into a round turns ties the other way (round(0.5) is 0, round(0.5 + 127) - 127 is 1).

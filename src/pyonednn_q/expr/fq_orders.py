@@ -53,8 +53,8 @@ def fake_quantize(
     Returns
     -------
     ndarray
-        Same shape and float type as x. NaN stays NaN in "core" and
-        "nncf", becomes output_high in the others.
+        Values of x's shape and float type. NaN stays NaN in "core" and "nncf", becomes output_high
+        in the others.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class FromFq:
     Attributes
     ----------
     qparams : QParams
-        With the zero point rounded to a whole number.
+        Scale, and zero point rounded to a whole number.
     first : int
         The code of level 0. Codes run from it to first + levels - 1.
     residue : Vec
@@ -58,8 +58,8 @@ def qparams_from_fq(
     Parameters
     ----------
     fq : FakeQuantize
-        Its levels must fit into the type. In a signed type with an odd number of levels (255),
-        codes are symmetric: -127..127.
+        FakeQuantize whose levels fit into the type. In a signed type with an odd number of levels
+        (255), codes are symmetric: -127..127.
     dtype : str
         Data type of the codes, an integer type.
     side : {"input", "output"}

@@ -44,7 +44,7 @@ class Step:
 
     @property
     def channels(self) -> int | None:
-        """How many channels the constants of this step have, or ``None`` if all are per tensor."""
+        """Number of channels of the constants, or ``None`` if all are per tensor."""
         return None
 
 
@@ -279,7 +279,7 @@ class Chain:
     Parameters
     ----------
     *steps : Step or Chain
-        In order of application. A chain among them is spliced in.
+        Steps in order of application. A chain among them is spliced in.
 
     Raises
     ------
@@ -312,7 +312,7 @@ class Chain:
 
     @property
     def channels(self) -> int | None:
-        """How many channels the constants have, or ``None`` if all are per tensor."""
+        """Number of channels of the constants, or ``None`` if all are per tensor."""
         count: int | None = None
         for index, step in enumerate(self.steps):
             channels = step.channels

@@ -79,7 +79,7 @@ class Vec:
 
     @property
     def channels(self) -> int | None:
-        """How many channels, or ``None`` per tensor."""
+        """Number of channels, or ``None`` per tensor."""
         return None if self.array is None else len(self.array)
 
     @property
@@ -296,7 +296,7 @@ def constant(name: str, value: VecLike) -> Vec:
     Raises
     ------
     ArgumentError, ShapeError
-        It is no constant.
+        The value is no constant.
     """
     if type(value) is Vec:
         return value

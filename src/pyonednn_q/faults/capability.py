@@ -23,7 +23,7 @@ from pyonednn_q.rewrite.ends import Takes
 
 @dataclass(frozen=True, slots=True)
 class Accepts:
-    """What a primitive takes on generated code, for int8 sources.
+    """Attributes that a primitive takes on generated code, for int8 sources.
 
     Attributes
     ----------

@@ -77,7 +77,7 @@ class WayRow:
 
     @property
     def name(self) -> str:
-        """What it asks for."""
+        """Name of the row, in words."""
         return self.asks.__name__.replace("_", " ")
 
 

@@ -68,7 +68,7 @@ def arithmetic(
     compute : callable
         A function of two integers.
     neutral : int
-        With what as the second a symbol stays itself.
+        Second operand with which a symbol stays itself.
     """
 
     def computed(node: KnownSources) -> Numbers:

@@ -117,7 +117,7 @@ def explain_difference(
 
 
 class _Search:
-    """What every arithmetic gives, and the codes of the best one of the operator as it is."""
+    """Results of every arithmetic, and the codes of the best one of the operator as it is."""
 
     def __init__(self, frameworks: Mapping[str, tuple[str, ...]], theirs: Array) -> None:
         self.frameworks, self.theirs = frameworks, theirs

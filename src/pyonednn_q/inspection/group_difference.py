@@ -1,4 +1,4 @@
-"""Why products with weights in groups differ: which arithmetic gives somebody else's results.
+"""Differences of products with weights in groups: which arithmetic gives somebody's results.
 
 Results are float32, so that nobody's are ours where one sum is added up in another order. What
 decides is where the source becomes codes, and in which ranges: that moves results by thousandths,
@@ -45,7 +45,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupDifference(Explanation):
-    """What `explain_difference` found of a product with weights in groups. Printable.
+    """Result of `explain_difference` for a product with weights in groups. Printable.
 
     Results are float32. `lower`, `higher`, `further` and `largest` count in float32's steps, ties
     and sums of products are none, and `values` are the real products.

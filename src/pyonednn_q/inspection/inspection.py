@@ -15,7 +15,7 @@ _LINE = 160  # most characters of a line
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a tensor lies in memory.
+    """Layout of a tensor in memory.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class GuardMet:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Inspection(Told):
-    """What `inspect` found. Printable; `to_json` for programs.
+    """Result of `inspect`. Printable; `to_json` for programs.
 
     Attributes
     ----------

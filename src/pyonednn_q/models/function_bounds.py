@@ -1,4 +1,4 @@
-"""How far functions of float32 may be from their values, in the kernels of either runtime.
+"""Bounds of the errors of float32 functions, in the kernels of either runtime.
 
 Nobody documents the errors of kernels, so they are measured: of oneDNN's in `predict.float_bounds`,
 of onnxruntime's in `graph.kinds`, in the same form, units · 2^-24 · max(1, |f(x)|) over floats of
@@ -65,7 +65,7 @@ def function_bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) 
     Returns
     -------
     ndarray or None
-        In the dims of `exact`, in real units. None: of functions whose error is not known.
+        Bounds in the dims of `exact`, in real units. None: of functions whose error is not known.
     """
     # Where a divisor is 0, or an exponential leaves float64, a bound is infinite or none.
     with np.errstate(all="ignore"):

@@ -204,7 +204,7 @@ class LoadedModel(Model):
         Parameters
         ----------
         file : path
-            Is overwritten.
+            File to write; an existing one is overwritten.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""How far float32 may be from a fused node's values: a bound for each, whatever order sums have.
+"""Bounds of float32 errors of a fused node's values, in whatever order sums are formed.
 
 Values are computed in float64 along the nodes that it stands for, and beside each goes how far
 any computation in float32 may be from it: a rounding is off by no more than u = 2^-24 of its
@@ -36,7 +36,7 @@ _MORE = 4  # roundings of a product beside its sum: of both scales, of itself, o
 
 
 class FloatBound(NamedTuple):
-    """What a node computes, and how far float32 may be from it.
+    """Values of a node, and bounds of their float32 errors.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def float_bound(
     Returns
     -------
     FloatBound or None
-        None where the nodes that it stands for cannot be computed one by one.
+        Bound, or None where the nodes that it stands for cannot be computed one by one.
     """
     own = {each: wide(array) for each, array in values.items()}
     apart: dict[str, Array | float] = {}

@@ -1,4 +1,4 @@
-"""Where the values of a fused node lie so near a tie that the order of roundings decides its code.
+"""Distance of a fused node's values from a tie: near one, the order of roundings decides its code.
 
 Where a node rounds on the way, as quantizers between a convolution and an addition do, a value
 beside a tie may become either of two codes there, which moves the result by one step of that scale.
@@ -50,8 +50,9 @@ def by_ties(
     Returns
     -------
     ndarray of float64 or None
-        In the output's dims: 0 where no rounding on the way is near a tie. None where the nodes
-        that it stands for cannot be computed one by one, or a function among them has no bound.
+        Distances in the output's dims: 0 where no rounding on the way is near a tie. None where the
+        nodes that it stands for cannot be computed one by one, or a function among them has no
+        bound.
     """
     own = {name: wide(array) for name, array in values.items()}
     apart: dict[str, Any] = {}

@@ -71,7 +71,7 @@ class TimedForm(NamedTuple):
 
     @property
     def graph(self) -> Graph:
-        """What it computes."""
+        """Graph of the model."""
         return self.model.graph
 
     def call(self) -> object:
@@ -107,7 +107,7 @@ class TimedForm(NamedTuple):
 
     @property
     def memory(self) -> str:
-        """What it takes beside its weights, in words."""
+        """Memory of the model beside its weights, in words."""
         if self.compiled is None:
             return "of each node by itself"
         of_program = (

@@ -37,7 +37,8 @@ def attention_pass(
     cache : sequence of int
         Capacity, layers, and which layer it is.
     strides : sequence of sequence of int
-        In elements, from one sequence, token and head to the next: of queries, keys, values, dst.
+        Strides in elements, from one sequence, token and head to the next: of queries, keys,
+        values, dst.
     scale : float
         Factor of scores.
     are_codes, is_packed : bool
@@ -47,7 +48,8 @@ def attention_pass(
     sinks : sequence of float
         A score of each head that takes its share and has no value; or none.
     angles : optional
-        With `cos`, `sin` (places, half) of float32 and `is_paired`: by what pairs are turned.
+        Angles by which pairs are turned, with `cos`, `sin` (places, half) of float32 and
+        `is_paired`.
     """
     held = (_NONE, _NONE, False)
     if angles is not None:

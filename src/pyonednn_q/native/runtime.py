@@ -59,7 +59,7 @@ def loaded() -> library.Library:
     Raises
     ------
     LibraryError
-        None of the candidates can be used; the error lists each and why.
+        No candidate can be used; the error lists each and why.
     """
     return library.load()
 
@@ -71,7 +71,7 @@ def extension() -> ModuleType:
     Raises
     ------
     LibraryError
-        It is not built, or cannot be imported; or another platform.
+        The extension is not built, or cannot be imported; or another platform.
     """
     library.check_platform()
     try:
@@ -203,7 +203,7 @@ def threads(n: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class BufferStatistics:
-    """What the pool holds and did.
+    """Counts of the buffer pool.
 
     Attributes
     ----------

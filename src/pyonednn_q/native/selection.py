@@ -138,7 +138,7 @@ def implementations(problem: Problem, attr: Attr | None = None) -> tuple[Offer, 
     Raises
     ------
     UnsupportedError
-        It offers none.
+        The library offers no implementation.
     """
     attr = attr if attr is not None else Attr()
     offers = []

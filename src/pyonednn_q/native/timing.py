@@ -46,7 +46,7 @@ _THREADS = Path("/proc/self/task")
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long to measure.
+    """Limits of a measurement's length.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def interleaved(
     Returns
     -------
     list of Timed
-        In the order of `primitives`, all with as many samples.
+        Samples in the order of `primitives`, all with as many samples.
     """
     if not primitives:
         return []

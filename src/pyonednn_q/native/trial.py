@@ -62,7 +62,7 @@ def compare(
     Raises
     ------
     SelfCheckError
-        With the first differing place.
+        Some place differs; the error names the first.
     """
     text = f"{judged.problem.text()} {judged.attr.text()}".rstrip()
     dims = places.geometry.dst
@@ -106,7 +106,7 @@ def try_out(
     Raises
     ------
     SelfCheckError
-        It computes something else.
+        The primitive computes something else.
     ArgumentError
         Something that has no model beside the kernels.
     """

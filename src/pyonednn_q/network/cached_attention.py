@@ -199,7 +199,7 @@ class CachedAttention:
 
     @property
     def factor(self) -> float:
-        """What scores are multiplied by."""
+        """Factor of the scores."""
         return self.scale or 1 / float(np.sqrt(self.cache.depth))
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:

@@ -75,7 +75,7 @@ def sum_of(table: Array, first: QParams, second: QParams, dst: QParams) -> CodeS
     Returns
     -------
     CodeSum or None
-        None: the table is another's.
+        Sum of codes; None where the table is of another operation.
     """
     params = (first, second, dst)
     signs = tuple(each.dtype == "s8" for each in params)

@@ -262,8 +262,8 @@ class Network:
         Parameters
         ----------
         *arrays : array_like, or one mapping of str to array_like
-            In the order of `inputs`, or by name: NumPy arrays, and tensors that a framework holds
-            on the CPU (DLPack).
+            Inputs in the order of `inputs`, or by name: NumPy arrays, and tensors that a framework
+            holds on the CPU (DLPack).
 
         Returns
         -------

@@ -93,7 +93,7 @@ def with_norms_of(
     graph : Graph
         Graph of floats, as `load` returns it.
     batches : iterator
-        Is read as far as it takes.
+        Batches, read as far as needed.
     samples : int
         Number of samples to read, in whole batches.
     keep : int or None

@@ -67,7 +67,7 @@ def with_biases_corrected(
     graph : Graph
         Graph of floats, as `prepared` returns it.
     layers : iterable of GraphNode
-        Those that become INT8. Convolutions, and products with a bias, or a sum behind them.
+        Layers that become INT8: convolutions, and products with a bias, or a sum behind them.
     quantizers : Quantizers
         Codes of the weights, and means of sources.
     """

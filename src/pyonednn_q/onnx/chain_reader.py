@@ -37,7 +37,7 @@ _MOST_STEPS = 32  # oneDNN's post-ops
 
 @dataclass
 class LayerTail:
-    """What follows a layer: the steps, what they read, where the values go.
+    """Steps behind a layer, the tensors that they read, and where the values go.
 
     Attributes
     ----------

@@ -102,7 +102,7 @@ class Choices:
         Parameters
         ----------
         inputs : mapping of str to ndarray, optional
-            All inputs of the call. None: what the last call chose.
+            All inputs of the call. None: the choices of the last call.
 
         Raises
         ------
@@ -157,7 +157,7 @@ class Bindings:
         dims : mapping of str to tuple of int
             Dims of at least the open inputs.
         inputs : mapping of str to ndarray, optional
-            Those of the call. None: branches as the last call of these lengths chose them.
+            All inputs of the call. None: branches as the last call of these lengths chose them.
 
         Raises
         ------

@@ -35,7 +35,8 @@ def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Look
     Returns
     -------
     Lookup or None
-        None: an element of the result depends on more than one of each source, or on its place.
+        Table; None where an element of the result depends on more than one of each source, or on
+        its place.
     """
     what = node.runs
     assert isinstance(what, CodeOperation)

@@ -52,7 +52,7 @@ def decoder_form(
     Returns
     -------
     (Graph, CacheShape)
-        Its inputs are those that are still read, and `CACHE`.
+        Graph whose inputs are those that are still read, and `CACHE`; and dims of the cache.
 
     Raises
     ------

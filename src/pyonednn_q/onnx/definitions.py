@@ -1,4 +1,4 @@
-"""What nodes compute by their definition: outputs from values by name, one node at a time."""
+"""Nodes that run by their definition: outputs from values by name, one node at a time."""
 
 from __future__ import annotations
 

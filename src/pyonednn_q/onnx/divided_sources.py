@@ -31,7 +31,7 @@ def divisible_sources(plain: Graph, base: Graph) -> dict[str, list[GraphNode]]:
     Parameters
     ----------
     plain : Graph
-        Its form of certain lengths, norms as layers.
+        Form of the graph at certain lengths, norms as layers.
     base : Graph
         Graph whose nodes are returned, convolutions and products with constant weights.
     """

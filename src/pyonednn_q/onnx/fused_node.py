@@ -1,4 +1,4 @@
-"""What `fuse` makes of a graph's nodes: each one call, of an operator or on codes."""
+"""Fused nodes, the results of `fuse`: each is one call, of an operator or on codes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CodeOperation:
         Scale and zero point of each input of the node; None where it holds real values, or is a
         shape.
     dst_q : QParams or None
-        None: real values.
+        Scale and zero point of the result; None: real values.
     post : Chain
         Steps behind f.
     constants : mapping of int to ndarray
@@ -63,7 +63,7 @@ class CodeOperation:
 
     @property
     def row(self) -> Kind:
-        """What the table of kinds says of f."""
+        """Row of f in the table of kinds."""
         return kind_of(self.operator)
 
     @property
@@ -136,7 +136,7 @@ class FusedNode(GraphNode):
         Parameters
         ----------
         node : GraphNode
-            The one that it is named after.
+            Node that gives the name.
         runs, parts, why
             New values of the attributes of these names.
         srcs, outputs : sequence of str
@@ -190,7 +190,7 @@ class FusedNode(GraphNode):
 
     @property
     def how(self) -> str:
-        """How it runs, in some words; reference: by its definition, in Python."""
+        """Way in which it runs, in some words; reference: by its definition, in Python."""
         if self.runs is None:
             if self.is_compiled and self.row.form == "recurrence":
                 return f"INT8 {self.row.means.lower()}"

@@ -32,7 +32,7 @@ _AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
 class Sliding(NamedTuple):
-    """How a kernel slides over a source: one value per spatial dimension.
+    """Window of a kernel that slides over a source: one value per spatial dimension.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ from pyonednn_q.shown import shortened
 
 
 class NoLayer(NamedTuple):
-    """Why a node is no INT8 layer, and what would make it one."""
+    """Reason why a node is no INT8 layer, and a remedy."""
 
     why: str
 

@@ -21,7 +21,7 @@ _SCALE_BITS = 32
 
 
 class LayerInGroups(NamedTuple):
-    """What became of a product's weights.
+    """Weights of a product, quantized in groups.
 
     Attributes
     ----------

@@ -35,8 +35,7 @@ def at_inputs(graph: Graph, inputs: Mapping[str, Array]) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Graph that `load` returned; if no branch of it is open, one that `calibrate` made from that,
-        which is returned unchanged.
+        Graph that `load` returned; one of `calibrate`, without open branches, comes back unchanged.
     inputs : mapping of str to ndarray
         Inputs of the call, which decide the branches.
     """
@@ -54,8 +53,7 @@ def opened(graph: Graph, befores: Sequence[Graph], afters: Sequence[Graph]) -> G
     Parameters
     ----------
     graph : Graph
-        Graph that `at_inputs` takes. If no branch of it is open, the only one of `afters` is
-        returned.
+        Argument of `at_inputs`. Without open branches, the only one of `afters` is returned.
     befores, afters : sequence of Graph
         Graphs from `at_inputs` and from `with_quantizers`, one for each choice of branches.
     """
@@ -95,7 +93,7 @@ def standing_for(graph: Graph, befores: Sequence[Graph]) -> list[tuple[str, ...]
 
 
 class _QuantizerParts:
-    """What quantizers bring to graphs of several choices of branches.
+    """Nodes and constants that quantizers add to graphs of several choices of branches.
 
     Attributes
     ----------
@@ -104,7 +102,7 @@ class _QuantizerParts:
     more : dict of str to GraphNode
         Nodes that there were not before, by what they make.
     constants : dict of str to ndarray
-        Those that they read.
+        Constants that these nodes read.
     """
 
     def __init__(self) -> None:
@@ -177,7 +175,7 @@ class _BranchChoice:
     branches : set of int
         Identities of branches that run.
     of_branches : set of str
-        Those of `roots` for which another branch has something else.
+        Names in `roots` for which another branch has another tensor.
     """
 
     def __init__(self, graph: Graph, before: Graph) -> None:
@@ -245,7 +243,8 @@ class _Opening:
     same : mapping of str to list of str
         Tensors by that which stands for them; it may lie in a branch, where others do not see it.
     chosen : mapping of int to list of int
-        By the identities of branches that run, which choices they are of: others stay as they are.
+        Numbers of the choices in which a branch runs, by the identity of the branch; others stay as
+        they are.
     of_branches : set of str
         Tensors for which others stand in some choice only: they have quantizers of their own.
     """
@@ -279,7 +278,7 @@ class _Opening:
         Parameters
         ----------
         nodes : iterable of GraphNode
-            Those of the graph, or of a branch.
+            Nodes of the graph, or of a branch.
         outputs : iterable of str
             Names of tensors that are made even if nothing here reads them.
         done : iterable of int

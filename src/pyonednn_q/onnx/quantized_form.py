@@ -49,7 +49,7 @@ _TARGET = QuantizationTarget(
 
 
 class QuantizerPlacement:
-    """Which tensors of a float graph become codes, if all layers but some do.
+    """Tensors of a float graph that become codes, if all layers but some are quantized.
 
     Parameters
     ----------

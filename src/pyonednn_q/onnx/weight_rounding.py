@@ -54,7 +54,7 @@ class SourceProducts:
         constants : mapping of str to ndarray
             Constants of their graph, their weights among them.
         values : mapping of str to ndarray
-            Its tensors.
+            Tensors of the batch, by name.
         """
         for node in layers:
             if node.inputs[0] not in values or not _is_searched(node, constants):

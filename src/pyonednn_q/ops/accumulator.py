@@ -125,9 +125,9 @@ class Accumulator:
     Attributes
     ----------
     products : tuple of (Part, Prepared)
-        In order.
+        Products of the parts, in order.
     addend : ndarray of int64, or None
-        In dst's dims, 1 where it does not change.
+        Addend in dst's dims, 1 where it does not change.
     wide : bool
         Whether sums may leave 32 bits.
     """
@@ -176,7 +176,7 @@ class Accumulator:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is done otherwise than by one primitive."""
+        """Notes on work that is not one primitive."""
         notes = []
         if len(self.products) > 1:
             notes.append(

@@ -48,8 +48,8 @@ def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is t
     Raises
     ------
     ArgumentError
-        Nothing of the kind, or a tensor that cannot be shared: on another device, or of a type that
-        NumPy lacks. Lists of numbers are not taken: they have no data type.
+        Not an array, or a tensor that cannot be shared: on another device, or of a type that NumPy
+        lacks. Lists of numbers are refused, since they have no data type.
     ShapeError
         Dimensions beyond any memory.
     """
@@ -216,12 +216,12 @@ def operand(leaves: Mapping[str, Leaf], name: str, value: object, problem: Dense
     value : ndarray
         Array from a call.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        Its dst is what the leaf has the dims of, or the channels or rows.
+        Problem whose dst sets the dims of the leaf, or its channels or rows.
 
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
-        By the name of the leaf: no value, a wrong one, or no such leaf.
+        A leaf has no value or a wrong one, or there is no such leaf; the error names it.
     """
     if name not in leaves:
         wanted = f"one of {', '.join(leaves)}" if leaves else "none: there are no leaves"
@@ -261,7 +261,7 @@ def asked_array(name: str, array: Array, asked: Dims, run: Dims) -> Array:
     Parameters
     ----------
     name : str
-        Its name, for errors.
+        Name of the array, for errors.
     array : ndarray
         Array from a call.
     asked, run : tuple of int
@@ -289,7 +289,7 @@ def asked_output(out: Array, dst: TensorSpec, asked: Dims, read: Mapping[str, Ar
     dst : TensorSpec
         The result, as the primitive has it.
     asked : tuple of int
-        Its dims, as the caller has it.
+        Dims of the array, as the caller has it.
     read : mapping of str to ndarray
         Arrays that are read meanwhile.
 

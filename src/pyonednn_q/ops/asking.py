@@ -39,7 +39,7 @@ _PLAIN = SrcZeroPoint(0.0, "nothing")
 
 
 class CompositionKey(NamedTuple):
-    """What a composition depends on, for an operator.
+    """Key of an operator's composition: everything that it depends on.
 
     Attributes
     ----------
@@ -66,12 +66,12 @@ class CompositionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What an operator composes once, for sources of any size.
+    """Parts of an operator that are composed once, for sources of any size.
 
     Attributes
     ----------
     plan : Plan
-        Its facts know no size, unless dims of operands or of slopes follow from it.
+        Plan whose facts know no size, unless dims of operands or of slopes follow from it.
     carried : SrcZeroPoint
         Carrier of the source's zero point.
     packed : Packed
@@ -102,7 +102,7 @@ class Asking:
     notes : tuple of str
         Notes of earlier decisions.
     implementation : str or None
-        The one to take, instead of the first that may be trusted.
+        Name of the one to take, instead of the first that may be trusted.
     form : Form or None
         Form that problem, weights and chain have in place of what was asked.
     by_other : str
@@ -141,7 +141,7 @@ class Asking:
 
     @property
     def name(self) -> str:
-        """What is asked otherwise."""
+        """Names of the rows that changed it."""
         return ", ".join(self.way) or AS_ASKED
 
     def with_settings(self, **changes: Any) -> Asking:  # noqa: ANN401 - fields of Settings
@@ -301,7 +301,7 @@ class Asking:
 
     @property
     def _later(self) -> str:
-        """What comes with each call: the scale of the source, or of its rows; or nothing."""
+        """Return leaves that come with each call: the scale of the source or its rows, or none."""
         dynamic = self.settings.dynamic
         if dynamic is None:
             return ""

@@ -34,7 +34,7 @@ _CALLS = 8  # calls, and ways to write options, that are remembered for each ope
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """What the cache of operators holds and did.
+    """Counts of the cache of operators.
 
     Attributes
     ----------

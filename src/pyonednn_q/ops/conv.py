@@ -21,7 +21,7 @@ Dims = tuple[int, ...]
 
 
 class _Windowed(Operator):
-    """What convolution and deconvolution share: weights (OC, IC / groups, spatial), a window."""
+    """Common part of convolution and deconvolution: weights (OC, IC / groups, spatial), window."""
 
     _problem_of: type[ConvProblem | DeconvProblem]
 
@@ -49,7 +49,8 @@ class _Windowed(Operator):
         Parameters
         ----------
         wei : tensor of floats
-            In the dims that the class takes. They become s8 codes, one scale an output channel.
+            Real weights in the dims that the class takes. They become s8 codes, one scale an output
+            channel.
         bias : tensor of floats, optional
             Real values.
         src_q : QParams, (lo, hi), FakeQuantize or Dynamic
@@ -152,8 +153,8 @@ class Conv(_Windowed):
     stride, dilation : int or sequence of int
         A dilation of 1 is dense.
     padding : int or sequence
-        For all sides, for each dimension, or (lo, hi) for each; or the low sides of all dimensions
-        and then the high ones, as ONNX's pads. Padded places hold real 0.
+        Places for all sides, for each dimension, or (lo, hi) for each; or the low sides of all
+        dimensions and then the high ones, as ONNX's pads. Padded places hold real 0.
     groups : int
         Number of groups of channels.
     post : Chain, optional

@@ -28,7 +28,7 @@ Dims = tuple[int, ...]
 
 
 class _Dense(Operator):
-    """What inner product and matmul share."""
+    """Common part of inner product and matmul."""
 
     _takes_wei_point = True
 

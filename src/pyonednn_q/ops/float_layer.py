@@ -1,4 +1,4 @@
-"""What an operator is made of when it comes from a float layer: codes, QParams, and a chain."""
+"""Parts of an operator that is made from a float layer: codes, QParams, and a chain."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def quantized_layer(
     axis : int
         Axis of the output channels in `wei`.
     options : mapping
-        All of `FloatOptions`, and others.
+        Options of `FloatOptions`, all of them, and others.
     dst_axis : int
         Axis of the channels in the result.
 

@@ -139,7 +139,7 @@ class Form:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a caller should know of it."""
+        """Notes for the caller."""
         return () if self.name == AS_ASKED else (f"asked as {self.name}, which is the same",)
 
     def seen(self, dst: TensorSpec) -> dict[str, TensorSpec]:

@@ -34,7 +34,7 @@ def weights_in_groups(
     wei : ndarray
         Codes, in the caller's dims; those of 4 bits also in int8 (s4) or uint8 (u4).
     wei_q : QParams
-        With a block along the input channels.
+        Scales in blocks along the input channels.
     kind : str
         Kind of the operator.
     axis : int

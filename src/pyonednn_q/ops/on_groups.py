@@ -151,7 +151,7 @@ class OnGroups:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is done beside the kernel: nothing."""
+        """Notes on work beside the kernel: none."""
         return ()
 
     @property

@@ -345,7 +345,7 @@ class OnPrimitives:
         Raises
         ------
         SelfCheckError
-            They differ.
+            Results differ.
         """
         if ready.primitive.kind == "none":
             return

@@ -82,8 +82,8 @@ class Operator(HotCallable, OnPrimitives, Told, hot=True):
         Parameters
         ----------
         src : ndarray, CPU tensor with __dlpack__, or buffer
-            In logical order (N, C, spatial); (..., M, K) for a matmul. Any strides; channels last
-            is read where it lies, anything else is copied first.
+            Codes or floats in logical order, (N, C, spatial), (..., M, K) for a matmul. Channels
+            last is read where it lies; other strides are copied first.
         out : the same, optional
             Written in place and returned. Without residual, it holds what a Sum of the chain reads.
         residual : the same, optional
@@ -144,9 +144,9 @@ class Operator(HotCallable, OnPrimitives, Told, hot=True):
         Returns
         -------
         (Prepared, Pass, list of int) or None
-            With the bytes of the pass's dst: at which each input of the primitive begins (0 for an
-            operand), and how many there are. None without a dynamic source, and where Python does
-            more.
+            Primitive, its pass, and bytes of the pass's dst: at which each input of the primitive
+            begins (0 for an operand), and how many there are. None without a dynamic source, and
+            where Python does more.
         """
         dynamic = self.settings.dynamic
         if dynamic is None or self._runner is not None:

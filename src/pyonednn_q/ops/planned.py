@@ -286,7 +286,7 @@ class Planned(HotCallable, Told, hot=True):
 
     @property
     def reads(self) -> tuple[str, ...] | None:
-        """What `seen` reads beside dst, a residual that is an operand too; None if more runs."""
+        """Arrays that `seen` reads beside dst, also a residual operand; None if more runs."""
         leaves = (RESIDUAL if leaf == RESIDUAL_LEAF else leaf for leaf, _ in self._inputs)
         return (SRC, *leaves) if self._rest is None else None
 
@@ -331,7 +331,7 @@ class Planned(HotCallable, Told, hot=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a caller should know: what was decided, what was passed over, what is left over."""
+        """Notes for the caller: decisions, implementations passed over, steps left over."""
         because = (f"left over: {self.plan.because}",) if self.plan.because else ()
         done = () if self._rest is None else self._rest.notes
         own = (*self.plan.notes, *self.primitive.notes, *done, *because, *self.form.notes)

@@ -35,7 +35,7 @@ class OperatorModel:
     Attributes
     ----------
     operator : Conv, Deconv, InnerProduct or MatMul
-        Its weights and settings are used.
+        Operator whose weights and settings are used.
     planned : Planned
         Plan that runs.
     arithmetic : PlanModel
@@ -63,7 +63,7 @@ class OperatorModel:
         ArgumentError, DTypeError, ShapeError
             Naming the argument.
         NoModelError
-            See `KernelModel.run`.
+            Nothing is proven here: see `KernelModel.run`.
         """
         asked, arrays = self._arrays(src, residual, operands)
         return self._back(asked, self.arithmetic.run(**arrays))
@@ -116,7 +116,7 @@ class RequantizedModel:
     Attributes
     ----------
     operator : Conv, Deconv, InnerProduct or MatMul
-        With ``requantize=``.
+        Operator with ``requantize=``.
     runner : Requantized
         Arithmetic that makes codes of its sums.
     src_dims : tuple of int
@@ -164,7 +164,7 @@ class GroupedModel:
     Attributes
     ----------
     operator : InnerProduct or MatMul
-        Its weights and settings are used.
+        Operator whose weights and settings are used.
     """
 
     operator: Operator

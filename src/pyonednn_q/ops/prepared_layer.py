@@ -69,7 +69,7 @@ class PreparedLayer(Told):
     layer : Layer
         Layer that runs.
     planned : Planned
-        Its plan on its primitive.
+        Plan of the layer on its primitive.
     quantize : Quantizer
         Makes codes of float32 values, as calling the layer does.
     """

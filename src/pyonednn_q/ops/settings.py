@@ -36,7 +36,7 @@ _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How an operator reads its source, what follows the sum of products, how it stores.
+    """Settings of an operator: how its source is read, which steps follow, how it stores.
 
     What each field means is said by `Conv`, whose options they are, checked.
 
@@ -185,7 +185,7 @@ class Settings:
 
     @property
     def dynamic(self) -> Dynamic | None:
-        """How each call quantizes its source, if it does."""
+        """Quantization of the source in each call, if there is one."""
         return self.src_q if isinstance(self.src_q, Dynamic) else None
 
     @property
@@ -219,7 +219,7 @@ class Settings:
 
     @property
     def src_wanted(self) -> str:
-        """What a source may be, in words."""
+        """Sources that are accepted, in words."""
         if self.src_q is None:
             return (
                 "array.astype('float32'), or the type of the weights: without src_q the source "
@@ -237,7 +237,7 @@ class Settings:
         Raises
         ------
         DTypeError
-            It is not what `src_q` says; or integers came where there is no `src_q`.
+            The type is not that of `src_q`; or integers came where there is no `src_q`.
         """
         name = dtypes.checked(dtype, "src", dtypes.FLOATS if self.src_q is None else dtypes.NAMES)
         if self.src_q is not None and name != self.src_q.dtype:

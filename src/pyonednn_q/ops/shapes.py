@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class ShapeStatistics:
-    """What operators keep for the shapes of their sources.
+    """Counts of what operators keep for the shapes of their sources.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class _Kept(Generic[Key, Value]):
 
 
 class Shapes(Generic[Key, Value]):
-    """What one operator keeps, by shape; it goes with the operator.
+    """Primitives that one operator keeps, by shape; they go with the operator.
 
     No lock is taken: a finalizer or a signal handler may come here at any time. Every change is one
     of a dict, which is whole; and who has got a value keeps it alive as long as it is used.
@@ -84,7 +84,7 @@ class Shapes(Generic[Key, Value]):
 
     @property
     def last(self) -> Value | None:
-        """What was used last, or ``None``."""
+        """Entry that was used last, or ``None``."""
         last = self._last
         return None if last is None else last.value
 

@@ -230,14 +230,14 @@ def hot_call_for(
     src : ndarray
         The source.
     codes : Codes
-        Its codes, with a scale for each row that has one.
+        Codes of the source, with a scale for each row that has one.
     dst_dims : tuple of int
         Dims of a result, as the caller has it.
 
     Returns
     -------
     callable or None
-        None where more runs than the primitive, and where it reads what C++ does not make.
+        Call, or None where more runs than the primitive, and where it reads what C++ does not make.
     """
     is_s8 = planned.is_unsigned and src.dtype == np.int8
     # Other levels than those have a quantizer of their own.
@@ -297,14 +297,14 @@ def codes_for(
     rows : int
         Number of rows that have a range each.
     dims : (tuple of int, tuple of int)
-        Those of the source and of a result, as the caller has them.
+        Dims of the source and of a result, as the caller has them.
 
     Returns
     -------
     (Prepared, Pass, list of int) or None
-        With the bytes of the pass's dst: at which each input of the primitive begins (0 for an
-        operand), and how many there are. None where more runs than the primitive, and where C++
-        does not make what it reads.
+        Primitive, its pass, and bytes of the pass's dst: at which each input of the primitive
+        begins (0 for an operand), and how many there are. None where more runs than the primitive,
+        and where C++ does not make what it reads.
     """
     unit = _unit(planned)
     if planned.inputs is None or unit is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """How a tensor of many dimensions is one of (before, channels, after), in the order of memory.
+    """View of a tensor of many dimensions as (before, channels, after), in the order of memory.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What runs after a plan's primitive, on its result seen flat.
+    """Steps that run after a plan's primitive, on its result seen flat.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Rest:
         Parameters
         ----------
         plan : Plan
-            With leftovers.
+            Plan with leftovers.
         dst : TensorSpec
             Tensor that its primitive stores.
         allow_reference, self_check
@@ -172,8 +172,8 @@ class Rest:
         Parameters
         ----------
         arrays : mapping of str to ndarray
-            By the names that stages give them: the result of the primitive and what a Sum reads,
-            in its dims; and leaves.
+            Arrays by the names that stages give them: the result of the primitive and what a Sum
+            reads, in its dims; and leaves.
         out : ndarray, optional
             Written and returned.
         """
@@ -237,7 +237,7 @@ class SourceLevels:
     Attributes
     ----------
     cut : CutFakeQuantize
-        From real values to codes, and back.
+        Steps from real values to codes, and back.
     dtype : {"u8", "s8"}
         Data type of the codes.
     scale : float

@@ -36,7 +36,7 @@ _LOCK = Lock()
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Where a choice holds, and for what."""
+    """Key of a tuning: the machine, the library and the problem for which it holds."""
 
     cpu: str
     isa: str

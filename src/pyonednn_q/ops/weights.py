@@ -47,7 +47,7 @@ _BIAS = (
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Which input channels of a group are repeated, and where they lie.
+    """Input channels of a group that are repeated, and their places.
 
     Attributes
     ----------

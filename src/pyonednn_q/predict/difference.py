@@ -1,4 +1,4 @@
-"""How two integer results of one computation differ, and whether ties explain it."""
+"""Differences of two integer results of one computation, and whether ties explain them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DifferenceReport(Told):
-    """Where and by how much `a` differs from `b`.
+    """Places and sizes of the differences of `a` from `b`.
 
     Attributes
     ----------

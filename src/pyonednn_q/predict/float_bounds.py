@@ -42,7 +42,7 @@ FAR = -16.0  # left of it, soft_relu of generated code stays above 0
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What is known of one function.
+    """Bound of one function's error.
 
     Attributes
     ----------

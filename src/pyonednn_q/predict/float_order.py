@@ -48,7 +48,8 @@ class Order:
     fused : bool
         linear and sum round once.
     divided : bool
-        By the scale of the destination, which others multiply by the reciprocal of.
+        Whether values are divided by the scale of the destination, whose reciprocal others multiply
+        by.
     zeros : {"kept", "negative", "positive"}
         Signs of the zeros of a floating destination. negative: relu multiplies by 0, and makes -0
         of what is negative, where others store 0; abs makes -0 of 0, and clip keeps -0 below an
@@ -153,7 +154,7 @@ def destination(
     problem, attr
         Problem and attributes that run; the attributes' features are those of `features` only.
     sums : ndarray of int
-        With zero points of the source taken off.
+        Sums from which zero points of the source are subtracted.
     order : Order
         Order in which scales and the like are applied.
     values : mapping

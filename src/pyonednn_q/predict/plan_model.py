@@ -1,4 +1,4 @@
-"""What an implementation makes of a plan: its weights, bias and values, and the kernel's model.
+"""Kernel model of a plan: its weights, bias and values, and the model of its kernel.
 
 Examples
 --------

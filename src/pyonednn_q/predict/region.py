@@ -1,4 +1,4 @@
-"""Which problems a proof visited, and the table of proofs.
+"""Problems that a proof visited, and the table of proofs.
 
 A kernel that is right on every problem that was tried may be wrong on the next, where its blocks do
 not come out even or its window does not fit. So a problem has a class, and traits within it; a
@@ -50,7 +50,7 @@ class Region:
     Attributes
     ----------
     visited : mapping
-        For each class of problems, all traits that one of them had.
+        Traits that problems had, all of them, for each class of problems.
     """
 
     visited: Mapping[str, frozenset[str]] = field(hash=False)  # mappings have no hash
@@ -250,7 +250,7 @@ _ORDERS = {order.text(): order for order in ORDERS}
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was compared with execution, without a difference.
+    """Problems that were compared with execution, without a difference.
 
     Attributes
     ----------

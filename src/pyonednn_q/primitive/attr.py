@@ -92,16 +92,16 @@ class ZeroPoint:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """What a primitive does besides its own arithmetic.
+    """Attributes of a primitive: scales, zero points, post-ops and modes.
 
     Parameters
     ----------
     src_scale, src1_scale, wei_scale, dst_scale : Scale, optional
-        None: no scale, which is not the same primitive as a scale of 1.
+        Scales of the tensors. None: no scale, which is not the same primitive as a scale of 1.
     src_zero_point, wei_zero_point, dst_zero_point : ZeroPoint, optional
-        None: no zero point.
+        Zero points of the tensors. None: no zero point.
     post_ops : tuple of PostOp
-        At most 32, applied in order.
+        Post-ops, at most 32, applied in order.
     fpmath : str
         Precision to which f32 arithmetic may be lowered; no effect on int8.
     fpmath_apply_to_int : bool

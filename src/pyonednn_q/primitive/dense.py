@@ -94,7 +94,7 @@ class InnerProductProblem(DenseOperation):
         src, wei, dst : str
             Data types.
         bias : str, optional
-            Its data type; None: no bias.
+            Data type of the bias; None: no bias.
         layout : {"channels_last", "dense"}
             Layout of src. The weights are packed as the implementation wants them.
         """
@@ -202,7 +202,7 @@ class MatMulProblem(DenseOperation):
 
     @property
     def terms(self) -> int:
-        """How many products a result is the sum of."""
+        """Number of products in the sum of a result."""
         return self.k
 
     @property

@@ -54,9 +54,10 @@ class PrimitiveFacts:
     src_scale, wei_scale : float and VecLike
         Real values of codes of 1 in src and wei; wei_scale per tensor or per output channel.
     src_zero_point, wei_zero_point : int, optional
-        None: the primitive has none, which is another primitive than one with 0.
+        Zero points of src and wei. None: the primitive has none, which is another primitive than
+        one with 0.
     bias : VecLike, optional
-        Its values, when they are known.
+        Values of the bias, when they are known.
     bias_later : bool
         There is a bias whose values come when the primitive is prepared.
     bias_in_acc : bool
@@ -199,7 +200,7 @@ class PrimitiveFacts:
         Parameters
         ----------
         problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-            If it has a bias and none is given, the values of the bias come later.
+            Problem. If it has a bias and none is given, the values of the bias come later.
         wei : ndarray, optional
             The weights, in the problem's dims or as the operators take them. Known, they bound the
             accumulator, channel by channel.

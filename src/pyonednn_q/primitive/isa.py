@@ -1,4 +1,4 @@
-"""What decides which kernel runs: version, runtime, instruction set; and how kernels are named.
+"""Facts that decide which kernel runs: version, runtime, instruction set; names of kernels.
 
 oneDNN names the highest level that it may use. That is not all that decides which code runs: its
 kernels for SSE4.1 and AVX2 use the 256-bit VNNI (AVX_VNNI) wherever there is one, and some
@@ -63,7 +63,7 @@ _UP_TO_AVX2 = re.compile(r":(?:sse41|avx2)(?:\+|$)")
 
 @dataclass(frozen=True, slots=True)
 class InstructionSet:
-    """What kernels of oneDNN find in a process.
+    """Features of the processor that kernels of oneDNN may use in a process.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ Version = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is asked about a process.
+    """Facts about oneDNN in a process.
 
     Parameters
     ----------

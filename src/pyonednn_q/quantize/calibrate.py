@@ -183,7 +183,7 @@ def gathered(
     run, batches, limit, progress
         Arguments of `collect`.
     estimator_of : callable
-        From the name of a tensor to its estimator, asked for once.
+        Function from the name of a tensor to its estimator, called once.
     """
     states: dict[str, Estimator] = {}
     seen = 0

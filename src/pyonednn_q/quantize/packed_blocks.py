@@ -109,7 +109,7 @@ def block_parts(
     Returns
     -------
     codes : (n, blocks, block_size) ndarray of uint8
-        Those of a last block that is cut short, too.
+        Codes, also those of a last block that is cut short.
     scale : (n, blocks) ndarray of float32
     zero_point : (n, blocks) ndarray of uint8 or float
 

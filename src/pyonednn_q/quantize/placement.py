@@ -1,4 +1,4 @@
-"""What quantizers of a network are: how a target runs tensors quantized, and where they stand.
+"""Quantizers of a network: how a target runs tensors quantized, and where they stand.
 
 `pyonednn_q.quantize.propagation` finds the places.
 """
@@ -37,7 +37,7 @@ _POINTWISE = ("abs", "clip", "elu", "gelu", "hard_swish", "leaky_relu", "prelu",
 
 @dataclass(frozen=True, slots=True)
 class QuantizerSpec:
-    """How a tensor may be quantized.
+    """Data type and granularity with which a tensor may be quantized.
 
     Attributes
     ----------

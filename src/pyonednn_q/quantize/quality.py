@@ -1,4 +1,4 @@
-"""What quantizing a tensor loses: noise, direction, values cut off, and how far scales spread.
+"""Errors of a quantized tensor: noise, direction, values cut off, and the spread of scales.
 
 sqnr     10 · log10(Σ x² / Σ (x − y)²) in dB
 cosine   Σ x·y / sqrt(Σ x² · Σ y²)

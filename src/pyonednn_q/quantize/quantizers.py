@@ -1,4 +1,4 @@
-"""What the tensors of a graph become: by a number of bits, or by the training tool's configuration.
+"""Quantization of the tensors of a graph: by a number of bits, or by a configuration.
 
 A range of activations becomes scale and zero point of 8 bits, one for the tensor; weights become
 s8 codes with a scale for each output channel, or for all. Where a configuration asks for what no
@@ -37,14 +37,14 @@ _CHANNELS = 1  # the dimension of activations that channels run along
 
 @dataclass(frozen=True, slots=True)
 class Quantizers:
-    """How each tensor of a graph is quantized.
+    """Quantization of each tensor of a graph.
 
     Attributes
     ----------
     wei_bits : int
         Bits of weights that no configuration speaks of.
     config : QuantizationConfig or None
-        None: activations u8 with a zero point, weights symmetric.
+        Configuration; None: activations u8 with a zero point, weights symmetric.
     layers : mapping of str to LayerSettings
         Settings of each layer by the configuration.
     readers : mapping of str to str
@@ -130,9 +130,9 @@ class Quantizers:
         Parameters
         ----------
         tensor : str
-            Its name.
+            Name of the tensor.
         lo, hi : float
-            Its range, in its units.
+            Range of the tensor, in real units.
         """
         settings = self._activation(tensor)
         if settings is None:
@@ -155,7 +155,7 @@ class Quantizers:
         Parameters
         ----------
         layer : str
-            Its name.
+            Name of the layer.
         wei : ndarray of float32
             Real weights.
         axis : int or None

@@ -65,7 +65,7 @@ def threshold(
     Returns
     -------
     float
-        In the units of `values`: above 0 and at most the greatest magnitude; 1 where all values are
+        Magnitude in the units of `values`: above 0 and at most the greatest; 1 where all values are
         0.
 
     Raises
@@ -129,7 +129,7 @@ def quantile(values: ArrayLike, share: float, counts: ArrayLike | None = None) -
     values : array_like
         Real numbers of any shape, finite.
     share : float
-        From 0, the least value, to 1, the greatest.
+        Share of the values, from 0, the least value, to 1, the greatest.
     counts : array_like of int, optional
         Number of occurrences of each value.
 

@@ -99,7 +99,7 @@ def weight_codes(rows: ArrayLike, fq: FakeQuantize) -> WeightCodes:
     rows : (channels, rest) array_like
         Real weights, one row for each output channel.
     fq : FakeQuantize
-        Its ranges: one for all rows or one per row; at most 256 levels, output_low < output_high.
+        Ranges: one for all rows or one per row; at most 256 levels, output_low < output_high.
 
     Raises
     ------

@@ -93,7 +93,7 @@ def drawing(boxes: Sequence[Box]) -> str:
 
 
 class _Rows:
-    """Which row each place is on, and their order: boxes first, then where ways pass."""
+    """Row of each place, and the order within rows: boxes first, then where edges pass."""
 
     def __init__(self, boxes: Sequence[Box]) -> None:
         self.row: list[int] = []

@@ -44,7 +44,7 @@ DialectName: TypeAlias = Literal[
 
 
 class Distance(NamedTuple):
-    """How far a result may be from the real value, before that is rounded and clamped.
+    """Largest distance of a result from the real value, before that is rounded and clamped.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Dialect:
     Attributes
     ----------
     name, alias : str
-        Its name in calls, and the short name in notes and tables, which calls take too.
+        Name in calls, and short name in notes and tables, which calls take too.
     summary : str
         Constants and roundings in words.
     constants : callable

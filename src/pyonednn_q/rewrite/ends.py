@@ -27,7 +27,7 @@ _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
 
 class Takes(Enum):
-    """What an end of a chain can absorb."""
+    """Constants that an end of a chain can absorb."""
 
     NOTHING = 0
     PER_TENSOR = 1
@@ -63,12 +63,12 @@ class Acc:
 
     @property
     def channels(self) -> int | None:
-        """How many channels its constants have, or ``None`` if all are per tensor."""
+        """Number of channels of its constants, or ``None`` if all are per tensor."""
         return self.scale.channels or self.shift.channels or self.interval.lo.channels
 
     @property
     def leaving(self) -> Interval:
-        """What is known of x0."""
+        """Bounds of x0."""
         return affine(self.scale, self.shift, self.interval)
 
     def __str__(self) -> str:

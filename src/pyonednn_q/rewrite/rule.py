@@ -23,7 +23,7 @@ _POLICIES: dict[str, int] = {"bitwise": 0, "real": 1, "fast": 2}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Exactness:
-    """What a rewrite promises. Ordered: the weakest promise made is the maximum.
+    """Promise of a rewrite. Ordered: the weakest promise made is the maximum.
 
     ========== =====================================================================
     BITWISE    equal float32 value for every finite input (zeros of both signs count as equal)
@@ -130,7 +130,7 @@ class Rule:
 
     @property
     def argument(self) -> str:
-        """Why the identity holds, for its page: the docstring, which ``python -OO`` leaves out."""
+        """Reason why the identity holds, for its page: the docstring, absent in ``python -OO``."""
         return inspect.cleandoc(self.function.__doc__ or "")
 
     def __call__(self, *window: Any) -> Outcome:  # noqa: ANN401 - as the rule's own signature
@@ -204,7 +204,7 @@ class RuleSet:
     rules : iterable of Rule
         Rules; of two that match, the first is applied.
     leading : iterable of Rule
-        Those of them that have a sweep of their own, before any other rule is tried.
+        Rules that have a sweep of their own, before any other rule is tried.
     """
 
     def __init__(self, rules: Iterable[Rule], leading: Iterable[Rule] = ()) -> None:
@@ -311,7 +311,7 @@ class Trace:
 
     @property
     def refused(self) -> tuple[Event, ...]:
-        """What did not happen, and why."""
+        """Description of the refused rewrite, with the reason."""
         return tuple(event for event in self.events if not event.fired)
 
     @property

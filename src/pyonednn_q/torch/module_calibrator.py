@@ -47,12 +47,13 @@ def quantize(
     dynamic_shapes : optional
         Option of `load`.
     **options
-        Those of `pyonednn_q.calibrate`: estimators, floats, config and others.
+        Options of `pyonednn_q.calibrate`: estimators, floats, config and others.
 
     Returns
     -------
     Calibration
-        Its `model()` runs in INT8 and takes tensors of any batch; `save` writes it as ONNX.
+        Calibration whose `model()` runs in INT8 and takes tensors of any batch; `save` writes it as
+        ONNX.
 
     Raises
     ------

@@ -206,7 +206,7 @@ def swap(
     Returns
     -------
     torch.nn.Module
-        With `QuantizedLayer`; what `torch.compile` and `torch.export` trace.
+        Module with `QuantizedLayer`, which `torch.compile` and `torch.export` trace.
 
     Raises
     ------

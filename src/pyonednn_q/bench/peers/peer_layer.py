@@ -39,7 +39,7 @@ class PeerError(Error):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Residual:
-    """What is added before the result is stored: scale · (values − zero_point)."""
+    """Tensor that is added before the result is stored: scale · (values − zero_point)."""
 
     values: Array
     scale: float
@@ -55,7 +55,7 @@ class PeerLayer:
     kind : {"conv", "deconv", "ip", "matmul"}
         Kind, as in `Shape`.
     src, wei : ndarray
-        In logical dims; weights of (de)convolutions are (OC, IC / groups, spatial).
+        Tensors in logical dims; weights of (de)convolutions are (OC, IC / groups, spatial).
     bias : ndarray or None
         Floating: real values; integer: units of the accumulator.
     src_scale, src_zero_point : float and int
