@@ -153,6 +153,11 @@ def repair_source(src: Array) -> SourceRepair:
 
     127 · (127 + 127) and −127 · (128 + 128) lie within 16 bits.
 
+    Parameters
+    ----------
+    src : ndarray of uint8
+        Codes of the source, of any shape.
+
     Raises
     ------
     DTypeError

@@ -212,6 +212,13 @@ def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
     None if the range is too narrow: in every source that was tried, other pairs compensated the
     error.
 
+    Parameters
+    ----------
+    verdict, wei : Verdict and ndarray
+        Result of `saturation`, and the weights that it is about.
+    channel : int
+        A flagged output channel.
+
     Raises
     ------
     ArgumentError
@@ -267,6 +274,20 @@ def counts(
     """Return the number of sums of given data that are not exact on a machine.
 
     If kernels may add in several ways on the instruction set, the way with most errors counts.
+
+    Parameters
+    ----------
+    problem, src, wei : Problem, and ndarrays of u8 or s8
+        A convolution, deconvolution, inner product or matmul, and codes in its dims.
+    isa : InstructionSet or str
+        Instruction set of the machine.
+    impl : str, optional
+        Name of the kernel. None: any that may be chosen.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
     """
     instance("problem", problem, Operation)
     instance("src", src, np.ndarray)

@@ -182,6 +182,11 @@ def set_num_threads(n: int) -> None:
     share the new limit (TBB). Passes of our own, as quantizing a source, keep to it, too. What
     others that use OpenMP have set in a thread stays as it was.
 
+    Parameters
+    ----------
+    n : int
+        Number of threads, 1 to 4096.
+
     Raises
     ------
     ArgumentError
@@ -192,7 +197,18 @@ def set_num_threads(n: int) -> None:
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Set the number of threads for the duration of a ``with`` block."""
+    """Set the number of threads for the duration of a ``with`` block.
+
+    Parameters
+    ----------
+    n : int
+        Number of threads, 1 to 4096: see `set_num_threads`.
+
+    Raises
+    ------
+    ArgumentError
+        Errors of `set_num_threads`.
+    """
     before = get_num_threads()
     set_num_threads(n)
     try:
@@ -229,7 +245,18 @@ def buffer_statistics() -> BufferStatistics:
 
 
 def limit_buffers(nbytes: int) -> None:
-    """Set how many bytes may wait in the pool (256 MiB at first); 0 recycles nothing."""
+    """Set how many bytes may wait in the pool (256 MiB at first); 0 recycles nothing.
+
+    Parameters
+    ----------
+    nbytes : int
+        Number of bytes, 0 or more.
+
+    Raises
+    ------
+    ArgumentError
+        `nbytes` is no such number.
+    """
     _opened().limit_buffers(whole("nbytes", nbytes, lo=0, hi=2**62))
 
 

@@ -84,6 +84,11 @@ def save_tuning(path: str | os.PathLike[str]) -> int:
     ----------
     path : path
         Path of a JSON file, which is replaced.
+
+    Raises
+    ------
+    ArgumentError, OSError
+        `path` is no path, or cannot be written.
     """
     with _LOCK.held:
         known = list(_KNOWN.items())

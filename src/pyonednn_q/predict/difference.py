@@ -119,8 +119,21 @@ def tie_mask(
 ) -> Array:
     """Return a mask of the accumulators whose exact value is half way between two integers.
 
-    Scales are taken as float32, the accumulators' channels along `axis` when a scale has several.
-    Decided in whole numbers: 2 · acc · src · wei / dst is an odd integer.
+    Decided in whole numbers: 2 · acc · src_scale · wei_scale / dst_scale is an odd integer.
+
+    Parameters
+    ----------
+    acc : ndarray of integers
+        Accumulators, of any shape.
+    src_scale, wei_scale, dst_scale : array_like
+        Scales, rounded to float32: one value, or (C,), one for each channel.
+    axis : int
+        Dimension of the channels, if a scale has several.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
     """
     sums = numbers("acc", acc, "iu")
     scales = {"src_scale": src_scale, "wei_scale": wei_scale, "dst_scale": dst_scale}

@@ -105,6 +105,16 @@ def quality(x: ArrayLike, y: ArrayLike | None = None, *, q: QParams | None = Non
 def quality_table(layers: Mapping[str, Quality]) -> str:
     """Return the qualities of several tensors as a text table, in their order.
 
+    Parameters
+    ----------
+    layers : mapping of str to Quality
+        Results of `quality`, by name.
+
+    Raises
+    ------
+    ArgumentError
+        `layers` is no such mapping.
+
     Examples
     --------
     >>> print(quality_table({"conv1": Quality(31.25, 0.9996, 0.001, 4.0)}))

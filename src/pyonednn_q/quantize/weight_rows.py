@@ -74,6 +74,11 @@ def max_abs_range(rows: ArrayLike, levels: int = 255, argument: str = "levels") 
     argument : str
         Name of `levels` in the error message.
 
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
     Notes
     -----
     A row of zeros has no magnitude; it gets the range of 1, and codes of 0.

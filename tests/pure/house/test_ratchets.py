@@ -34,7 +34,7 @@ BUDGETS = {
     "graph": 2_500,
     "emulate": 2_400,
     "predict": 2_400,
-    "expr": 2_300,
+    "expr": 2_320,
     "files": 2_300,
     "rewrite": 2_200,
     "inspection": 2_000,
