@@ -41,6 +41,11 @@ class Vec:
     least, greatest : float
         The smallest and the largest channel. Per tensor, both are the value.
 
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument, what came and what would do.
+
     Examples
     --------
     >>> Vec([2.0, 2.0]) == Vec(2.0)

@@ -164,6 +164,11 @@ class Graph:
         Options of `onnx.fuse`, by name.
     changes : tuple of Change
         Changes by passes. They are not compared.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, what came and what would do.
     """
 
     nodes: tuple[GraphNode, ...]

@@ -44,6 +44,11 @@ class CacheShape:
         Largest number of tokens of a sequence; rounded up to a multiple of 16.
     dtype : {"s8", "f32"}
         Data type of keys and values: s8, one scale for each token and head; or f32.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument, what came and what would do.
     """
 
     layers: int

@@ -76,6 +76,11 @@ class Node:
         Name of the tensor that the Sum of an operator's chain adds.
     operands : mapping of str to str
         Names of tensors, by the names of the leaves in an operator's chain.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, what came and what would do.
     """
 
     dst: str

@@ -110,6 +110,11 @@ class Attr:
         Data type in which sums may be kept. int8 refuses an explicit one; leave it strict.
     deterministic : bool
         The same result on every run.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Naming the argument, what came and what would do.
     """
 
     src_scale: Scale | None = None

@@ -82,6 +82,11 @@ class PrimitiveFacts:
         Needed only by operands of full size.
     process : Facts, optional
         Version and instruction set. None: what the composer asks for must hold for all.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Naming the argument, what came and what would do.
     """
 
     kind: str

@@ -47,6 +47,11 @@ class QuantizerSpec:
         Whether the zero point is in the middle of the type (0 for s8).
     note : str
         Properties on the target: fast, exact, saturating.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, what came and what would do.
     """
 
     dtype: str
@@ -82,6 +87,11 @@ class QuantizationTarget:
     on_codes : tuple of str
         Kinds that compute codes from codes only if their result is quantized: their sources then
         have quantizers, in the ways of the first kind of `quantized`.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, what came and what would do.
     """
 
     quantized: tuple[tuple[str, tuple[QuantizerSpec, ...]], ...]
