@@ -2,8 +2,8 @@
 
 What a blocked kernel gets wrong is a block, an edge, a tail, a channel, or all but the first of
 something. So along each dimension the first and the last index come often, those beside them too,
-and the rest evenly; all corners are there; channels are the first and the last of the result, of
-its groups and of blocks of 16, those of the tail, and as many others as there is room for, each
+and the rest evenly. All corners are there. Channels are the first and the last of the result, of
+its groups and of blocks of 16, and those of the tail. Others follow as long as there is room, each
 once before any comes twice. Every place meets several channels.
 """
 

@@ -1,8 +1,9 @@
 """Distance of a fused node's values from a tie: near one, the order of roundings decides its code.
 
-Where a node rounds on the way, as quantizers between a convolution and an addition do, a value
-beside a tie may become either of two codes there, which moves the result by one step of that scale.
-How near is near is the bound of `float_bounds` for each value, and what a quantizer adds to it.
+A node may round on the way, as quantizers between a convolution and an addition do. There a value
+next to a tie may become either of two codes, which moves the result by one step of that scale. A
+value is near a tie if the distance is within its bound of `float_bounds`, plus what a quantizer
+adds.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@ goes back to a pool when the last array over it dies, and the next result of abo
 it from there.
 
 A call of a `HotCallable`, ``x(*inputs, residual=None, out=None)`` is ``x._hot(*inputs, residual,
-out)``, without a frame of Python. If there is no ``_hot``, or it returns NotImplemented, or the
-call names anything else, it is the ``__call__`` of the class, which must mean the same for all
-arrays and says ``hot=True`` in its class statement. A ``__call__`` that overrides it is always
-called.
+out)``, without a frame of Python. If there is no ``_hot``, if it returns NotImplemented, or if the
+call has other names, the ``__call__`` of the class runs. It must mean the same for all arrays; the
+class statement says ``hot=True``. A ``__call__`` that overrides it is always called.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """load: from the bytes of an untrusted model to a checked `Graph`.
 
-Nothing is allocated beyond what the bytes account for: fields are counted before they are parsed, a
-tensor's dims are held against the data that came with it, and files beside the model are read as
-long as tensors are. Nothing here recurs, and nothing takes longer than in proportion to the bytes.
+No more memory is allocated than the bytes account for. Fields are counted before they are parsed, a
+tensor's dims are compared with its data, and files beside the model are read only as far as tensors
+reach. Nothing is recursive, and time is at most proportional to the number of bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Problems that a proof visited, and the table of proofs.
 
-A kernel that is right on every problem that was tried may be wrong on the next, where its blocks do
-not come out even or its window does not fit. So a problem has a class, and traits within it; a
-proof is a set of both, and says nothing of a problem with a trait that it never met in that class.
+A kernel that is right on every problem that was tried may be wrong on the next one, whose blocks
+are not full or whose window does not fit. So a problem has a class, and traits within it. A proof
+is a set of both, and says nothing about a problem with a trait that it never met in that class.
 
 Examples
 --------

@@ -1,9 +1,9 @@
 """Facts that decide which kernel runs: version, runtime, instruction set; names of kernels.
 
-oneDNN names the highest level that it may use. That is not all that decides which code runs: its
-kernels for SSE4.1 and AVX2 use the 256-bit VNNI (AVX_VNNI) wherever there is one, and some
-processors have it beside an AVX-512 level that does not include it (AMD Zen 5). A limit below the
-levels that include it takes it away again.
+oneDNN names the highest level that it may use, but more decides which code runs. Its kernels for
+SSE4.1 and AVX2 use the 256-bit VNNI (AVX_VNNI) wherever there is one. Some processors have it
+beside an AVX-512 level that does not include it (AMD Zen 5). A limit below the levels that include
+it takes it away again.
 
 Examples
 --------

@@ -4,8 +4,8 @@
     codes of y = what `pq.conv` or `pq.inner_product` stores, with a float bias, and relu if any
     y          = s_y · (codes of y − z_y)
 
-Layers take and give floats that lie on the grid of their codes, so that anything of torch may stand
-between them, and codes of the one are those of the next.
+Layers take and return floats on the grid of their codes. So any module of torch may stand between
+them, and codes of one layer are those of the next.
 """
 
 from __future__ import annotations
