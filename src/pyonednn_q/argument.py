@@ -86,7 +86,7 @@ def function(argument: str, value: object) -> None:
 
 
 def applied(argument: str, function: Callable[[Any], Any], value: Any) -> Any:  # noqa: ANN401
-    """Return what a caller's function makes of an array or a number: as many numbers, or truths."""
+    """Return the result of a caller's function for an array: as many numbers, or truths."""
     try:
         result = np.asarray(function(value))
     except Error:
@@ -207,7 +207,7 @@ def path(argument: str, value: Any) -> Path:  # noqa: ANN401
 
 
 def content(argument: str, file: Path) -> str:
-    """Return what a file holds: text in UTF-8.
+    """Return the content of a file: text in UTF-8.
 
     Raises
     ------

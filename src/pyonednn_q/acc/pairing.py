@@ -118,7 +118,7 @@ def summations(
     *,
     src_zero_point: bool | None = None,
 ) -> tuple[Summation, ...]:
-    """Return how a kernel may sum: one way, when enough is known.
+    """Return the ways in which a kernel may sum: one way, when enough is known.
 
     Parameters
     ----------

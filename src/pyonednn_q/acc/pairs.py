@@ -122,7 +122,7 @@ def safe_by_range(wei: Array) -> bool:
 
 
 def exact_range(isa: InstructionSet) -> tuple[int, int]:
-    """Return what weights may hold so that products with any u8 source are summed exactly."""
+    """Return the range of weights for which products with any u8 source are summed exactly."""
     return (-128, 127) if isa.has_vnni() else (-SAFE, SAFE)
 
 

@@ -254,7 +254,7 @@ def _codes(ideal: Array, factor: Array, *, even: bool) -> Array:
 
 
 def _least(verdict: Verdict) -> Array:
-    """Return how far, at least, each channel has to shrink by the ends of its pairs."""
+    """Return the least factor by which each channel has to shrink, from the ends of its pairs."""
     ends = [max(channel.hi / 32767, channel.lo / -32768, 1.0) for channel in verdict.channels]
     return np.asarray(ends)
 

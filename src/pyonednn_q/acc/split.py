@@ -179,7 +179,7 @@ def terms(wei: Array, limits: tuple[int, int]) -> tuple[Array, ...]:
 def addend(
     problem: DenseProblem, wei: Array, bias: Array | None, src_point: int = 0
 ) -> Array | None:
-    """Return what is added to the sums of codes: bias, zero point of dst, and that of the source.
+    """Return the addend of the sums of codes: bias, zero point of dst, and that of the source.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class Run(Told):
         return hash((self.limits, self.warnings, self.rows))  # the metadata is a mapping
 
     def summary(self) -> str:
-        """Return how many rows there are and where it was, and a line for each row."""
+        """Return the number of rows and the machine, and a line for each row."""
         where = ", ".join(filter(None, map(self.metadata.get, ("cpu", "isa"))))
         medians = [f"{row.median_us:.1f} us" if row.samples_us else "-" for row in self.rows]
         rows = [
@@ -321,7 +321,7 @@ def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:
 
 
 def metadata() -> dict[str, str]:
-    """Return what a reader must know of this machine and process."""
+    """Return facts about this machine and process that a reader must know."""
     return {
         "cpu": cpu_name(),
         "cpus": str(len(os.sched_getaffinity(0))),

@@ -88,7 +88,7 @@ def warnings(
     disturbed: Sequence[str] = (),
     beyond_paper: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Say what makes the numbers doubtful, and what would help.
+    """Give reasons to doubt the numbers, each with a remedy.
 
     Parameters
     ----------

@@ -168,7 +168,7 @@ class Row:
         return next((r for r in self.rivals if (r.name, r.way) == (name, way)), None)
 
     def lead(self, name: str) -> Ratio | None:
-        """Return how many times faster our call is than that of another runtime."""
+        """Return the ratio of another runtime's time to that of our call."""
         ours, theirs = self.rival(OURS), self.rival(name)
         if ours is None or theirs is None or not (ours.samples_us and theirs.samples_us):
             return None

@@ -247,7 +247,7 @@ class Trial:
         return self.way.prepared(*inputs, out=dst)
 
     def told(self, setting: Setting) -> dict[str, Any]:
-        """Return what a row says of it: columns by name."""
+        """Return columns for its row, by name."""
         way = self.way
         notes = tuple(note for note in way.notes if NOT_EXACT not in note)
         if way.tuning:

@@ -87,7 +87,7 @@ class Draw:
 
     @staticmethod
     def turns(blocks: int) -> int:
-        """Return how many sources of so many blocks it takes to see all styles."""
+        """Return the number of sources, of so many blocks each, that have all styles."""
         return -(-_STYLES // min(blocks, _STYLES))
 
     def source(

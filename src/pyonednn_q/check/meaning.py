@@ -56,7 +56,7 @@ def evaluate_bounded(
     dst_before: ArrayLike | None = None,
     operands: Mapping[str, Any] | None = None,
 ) -> tuple[F64, F64]:
-    """Return what a chain gives in float64, and how far float32 arithmetic may be from it.
+    """Return values of a chain in float64, and bounds for float32 arithmetic.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def evaluate_bounded(
 
 
 def _own(step: Step, x: F64, y: F64, levels: int) -> F64 | float:
-    """Return what a step adds to the error, on its way from x to y."""
+    """Return the error that a step adds, on its way from x to y."""
     if isinstance(step, Round):
         return float(levels)
     if isinstance(step, Clip) or (isinstance(step, Eltwise) and step.alg in _CLIPS):
@@ -204,7 +204,7 @@ class Meaning:
         before: Array | None = None,
         operands: Mapping[str, Array] | None = None,
     ) -> Band:
-        """Return what dst may be at the places.
+        """Return the right values of dst at the places.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class Meaning:
         before: Array | None = None,
         operands: Mapping[str, Array] | None = None,
     ) -> Band:
-        """Return what dst may be for sums that are known, all as (places, channels).
+        """Return the right values of dst for sums that are known, all as (places, channels).
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class Meaning:
     def _after(
         self, acc: F64, error: F64, before: Array | None, operands: dict[str, Array]
     ) -> Band:
-        """Return what dst may be for sums that may be off by so much."""
+        """Return the right values of dst for sums with a bound of their error."""
         x, error = self._entering(acc, error)
         y, error = evaluate_bounded(
             self.chain,
@@ -317,7 +317,7 @@ class Meaning:
         return Band(low, np.clip(high, least, greatest))
 
     def _entering(self, acc: F64, error: F64) -> tuple[F64, F64]:
-        """Return what enters the chain."""
+        """Return the values that enter the chain."""
         bias = _NOTHING if self.bias is None else self.bias
         shift = self.scale * bias if self.bias_in_acc else bias
         scaled = self.scale * acc
@@ -362,12 +362,12 @@ class Meaning:
 
 
 def summed_error(sizes: F64, terms: int) -> F64:
-    """Return how far a sum of so many floating products may be off, by that of their sizes."""
+    """Return the bound for a sum of so many floating products, from that of their magnitudes."""
     return F32_UNIT * (terms + ROUNDINGS) * sizes
 
 
 def _summed(places: Places, src: F64, wei: F64) -> F64:
-    """Return how far sums of floating values may be off."""
+    """Return bounds for sums of floating values."""
     geometry = places.geometry
     terms = wei.shape[-2] if geometry.kind == "matmul" else wei.size
     if geometry.kind in {"convolution", "inner_product"}:

@@ -54,7 +54,7 @@ _EXP = 2.0**-15  # in parts of the value: two exponentials, each off by a good t
 
 
 def terms_of(problem: Problem) -> int:
-    """Return how many elements of a source a result is made of."""
+    """Return the number of elements of a source in a result."""
     if isinstance(problem, PoolingProblem):
         return math.prod(problem.kernel)
     if isinstance(problem, SoftmaxProblem):

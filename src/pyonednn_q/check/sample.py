@@ -156,7 +156,7 @@ class Slots:
         return tuple(int(index[slot]) for index in self.index)
 
     def reads(self, geometry: Geometry) -> Reads:
-        """Return what the sums of a result of that geometry are of."""
+        """Return the elements that the sums of a result of that geometry read."""
         if geometry.kind == "matmul":
             return self._of_product(geometry)
         each = 1 if geometry.groups > 1 else self.each  # another group, other channels of src

@@ -167,7 +167,7 @@ def quantized(float32: Layers, images: Array) -> Layers:
 
 
 def wei_levels() -> int:
-    """Return how many values weights may have here.
+    """Return the number of levels that weights may have here.
 
     Without VNNI two products of u8 and s8 are added in 16 bits: 255 * (64 + 64) fits, 255 * (65 +
     64) does not.

@@ -77,7 +77,7 @@ def became(
     *,
     has_bias: bool,
 ) -> tuple[Became, ...]:
-    """Return what became of each step, in order; nothing if the trace is of another chain.
+    """Return the outcome of each step, in order; nothing if the trace is of another chain.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def _ends(attr: Attr, item: _Item, *, has_bias: bool) -> tuple[str, ...]:
 
 
 def _words(steps: Sequence[Step]) -> Iterator[tuple[str, frozenset[int]]]:
-    """Yield what users call steps, and their places: those of a FakeQuantize together."""
+    """Yield the words of users for steps, and their places: those of a FakeQuantize together."""
     letters = "".join(_LETTERS.get(type(step), "-") for step in steps)
     at = 0
     while at < len(steps):

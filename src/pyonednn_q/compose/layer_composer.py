@@ -278,7 +278,7 @@ def _check_axes(
 
 
 def src_codes(fq: FakeQuantize, dtype: str, argument: str = "src_fq") -> CutFakeQuantize:
-    """Return how a source becomes codes, and what those are worth."""
+    """Return the quantization of a source, and the real values of its codes."""
     if dtype not in {"u8", "s8"}:
         raise DTypeError("problem", f"a src of {dtype}", "u8 or s8")
     if fq.channels is not None:
@@ -292,7 +292,7 @@ def src_codes(fq: FakeQuantize, dtype: str, argument: str = "src_fq") -> CutFake
 def dst_codes(
     fq: FakeQuantize | None, dtype: str, argument: str = "dst_fq"
 ) -> CutFakeQuantize | None:
-    """Return how values become codes of dst; ``None`` where the values themselves are stored."""
+    """Return the quantization of dst; ``None`` where the values themselves are stored."""
     return None if fq is None or dtypes.is_float(dtype) else _fitting(argument, fq, dtype)
 
 

@@ -142,7 +142,7 @@ def _shift(problem: DenseProblem, wei: NDArray[Any], value: float) -> Vec:
 
 
 def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np.float64]:
-    """Return what a zero point of 1 adds at every place of dst, but for its sign: scale · Σ wei.
+    """Return the addend of a zero point of 1 at every place of dst, without sign: scale · Σ wei.
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ def through_floats(
 
 
 def encoding(name: str, q: object) -> Encoding:
-    """Return what codes with these parameters stand for.
+    """Return the meaning of codes with these parameters.
 
     Raises
     ------

@@ -392,7 +392,7 @@ def _check_readings(steps: Iterable[Step]) -> None:
 
 
 def _reading(step: Step) -> tuple[str, str]:
-    """Name what a step reads beside x, and as what."""
+    """Name the tensor that a step reads beside x, and its type."""
     if isinstance(step, Sum):
         return "dst", step.dtype or "its own type"
     if isinstance(step, Binary) and isinstance(step.operand, Leaf):

@@ -22,7 +22,7 @@ def lengths_of(node: KnownSources) -> Numbers:
 
 
 def count(node: KnownSources) -> Numbers:
-    """Return how many elements the source has (Size)."""
+    """Return the number of elements of the source (Size)."""
     return (product(node.dims(0)),)
 
 

@@ -153,7 +153,7 @@ def place(axis: int, rank: int) -> int:
 
 
 def product(lengths: Sequence[Length]) -> Length:
-    """Return how many elements dims have: a number, or one symbol, if all others are 1."""
+    """Return the number of elements: a number, or one symbol, if all other dims are 1."""
     opened = [each for each in lengths if isinstance(each, str)]
     number = math.prod(each for each in lengths if not isinstance(each, str))
     if not opened or number == 0:

@@ -190,7 +190,7 @@ def _codes(operator: Operator, source: Array) -> tuple[Array, float, int]:
 
 
 def _leaves(operator: Operator, operands: Mapping[str, object]) -> dict[str, Array]:
-    """Return what the leaves of the chain stand for."""
+    """Return the values of the chain's leaves."""
     steps = [step.operand for step in operator.settings.post if isinstance(step, Binary)]
     names = [operand.name for operand in steps if isinstance(operand, Leaf)]
     for name in operands:

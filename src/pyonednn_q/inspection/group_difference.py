@@ -154,7 +154,7 @@ def group_difference(operator: Operator, src: Array, theirs: object) -> GroupDif
 
 
 def _steps(values: Array) -> Array:
-    """Return how many float32 lie between each value and 0."""
+    """Return the number of float32 values between each value and 0."""
     bits = values.astype(np.float32).view(np.int32).astype(np.int64)
     return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
 

@@ -19,7 +19,7 @@ _LEAST = 5  # calls of each caller in a round
 def waits_at_once(
     runtimes: Sequence[Sequence[Callable[[], object]]], seconds: float, threads: int
 ) -> list[list[float]]:
-    """Return what callers of each runtime wait while all of them call, in microseconds.
+    """Return the waiting times of each runtime's callers when all call at once, in microseconds.
 
     Parameters
     ----------

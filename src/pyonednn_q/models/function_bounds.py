@@ -35,7 +35,7 @@ _ROUNDED = 3 * F32_UNIT  # a product with a constant that is rounded itself, and
 
 
 def gamma(terms: int) -> float:
-    """Return how far sums of so many terms are from exact, in parts of their magnitudes."""
+    """Return the error bound of sums of so many terms, in parts of their magnitudes."""
     return terms * F32_UNIT / (1 - terms * F32_UNIT)
 
 
@@ -49,7 +49,7 @@ def function_values(part: GraphNode, own: Values) -> Array | None:
 
 
 def function_bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array | None:
-    """Return how far a function's float32 results may be from its values.
+    """Return bounds of the errors of a function's float32 results.
 
     Parameters
     ----------

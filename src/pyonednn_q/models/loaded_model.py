@@ -136,7 +136,7 @@ class LoadedModel(Model):
         return f"<LoadedModel {self._path.name}: {' -> '.join(ends)}>"
 
     def explain(self, *, trace: bool = False) -> str:
-        """Return what ``pyonednn-q explain`` prints: a line for each call, and why.
+        """Return the text of ``pyonednn-q explain``: a line for each call, and why.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class LoadedModel(Model):
         min_time: float = 0.15,
         seed: int = 0,
     ) -> str:
-        """Return what ``pyonednn-q bench`` prints: times whole and by layer, INT8 beside FP32.
+        """Return the text of ``pyonednn-q bench``: times whole and by layer, INT8 beside FP32.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ class NodeMeasure(NamedTuple):
 
 
 def node_measures(file: ModelFile, inputs: Mapping[str, Array]) -> dict[str, NodeMeasure]:
-    """Return what was measured of each node, by its first output.
+    """Return measures of each node, by its first output.
 
     Parameters
     ----------

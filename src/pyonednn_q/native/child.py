@@ -42,7 +42,7 @@ def interpreter() -> list[str]:
 
 
 def log(code: str, question: bytes, levels: str) -> str:
-    """Return what a child writes that runs `code` with `question` as its standard input.
+    """Return the output of a child that runs `code` with `question` as its standard input.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ WRITTEN_BEHIND = "bytes behind dst are written"
 
 
 def difference(sample: Slots, band: Band, dst: Array, lost: Collection[int] = ()) -> str:
-    """Return how a result differs at a sample, in words; nothing where it does not.
+    """Return the difference of a result at a sample, in words; nothing where there is none.
 
     Parameters
     ----------

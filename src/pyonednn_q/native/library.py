@@ -152,7 +152,7 @@ def extension_path() -> Path | None:
 
 
 def build_record() -> dict[str, str | None]:
-    """Return what the build found (``library``); empty when unknown."""
+    """Return the record of the build (``library``); empty when unknown."""
     extension = extension_path()
     record = extension.with_name("_build.json") if extension else None
     if record is None or not record.exists():

@@ -343,7 +343,7 @@ class Prepared(HotCallable, Told, hot=True):
         return float(self._core.time_calls(inputs, calls)) / calls
 
     def describe(self) -> str:
-        """Return what runs, in a few lines: problem, implementation, attributes, layouts, notes."""
+        """Return a few lines: problem, implementation, attributes, layouts, notes."""
         lines = [self.problem.text(), f"  implementation  {self.impl} ({self.kind})"]
         lines.append(f"  attributes      {self.attr.text() or 'none'}")
         lines += [f"  {name:<15} {text}" for name, text in self.layouts.items()]

@@ -165,7 +165,7 @@ def limit_isa(name: str) -> None:
 
 @functools.cache
 def facts() -> Facts:
-    """Return what the guard table wants to know about this process."""
+    """Return facts about this process that the guard table needs."""
     return Facts(version=version(), isa=isa(), runtime=threading_runtime())
 
 
@@ -238,7 +238,7 @@ class BufferStatistics:
 
 
 def buffer_statistics() -> BufferStatistics:
-    """Return what the pool holds and did."""
+    """Return counts of the buffer pool."""
     now = _opened().buffer_statistics()
     return BufferStatistics(now.taken, now.reused, now.held, now.held_bytes, now.limit)
 

@@ -101,7 +101,7 @@ class _Reading(NamedTuple):
 
 
 def looped(call: Callable[[], object]) -> Seconds:
-    """Return what times a loop of calls from Python, as `interleaved` takes it."""
+    """Return a timer of a loop of calls from Python, as `interleaved` takes it."""
 
     def seconds(calls: int) -> float:
         start = time.perf_counter()

@@ -92,7 +92,7 @@ class ChainReader:
         stores: bool = True,
         passes: bool = False,
     ) -> LayerTail:
-        """Return what follows a tensor of real values.
+        """Return the steps that follow a tensor of real values.
 
         Parameters
         ----------

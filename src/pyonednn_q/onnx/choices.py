@@ -97,7 +97,7 @@ class Choices:
             ]
 
     def chosen(self, inputs: Mapping[str, Array] | None = None) -> tuple[Path, Graph]:
-        """Return what the inputs of a call choose, one branch after the other, and its graph.
+        """Return the branches that the inputs of a call choose, one after the other, and its graph.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Bindings:
     def at(
         self, dims: Mapping[str, Dims], inputs: Mapping[str, Array] | None = None
     ) -> tuple[Key, Callable[[], Graph]]:
-        """Return what stands for the graph of a call, and what makes it.
+        """Return the graph in place of that of a call, and its maker.
 
         Parameters
         ----------

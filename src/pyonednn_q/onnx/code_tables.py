@@ -21,7 +21,7 @@ Run = Callable[[dict[str, Array]], tuple[Array, ...]]
 
 
 def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Lookup | None:
-    """Return what an operation makes of all codes, or of all pairs of codes.
+    """Return the result of an operation for all codes, or for all pairs of codes.
 
     Parameters
     ----------

@@ -180,7 +180,7 @@ def _as_group_query(node: GraphNode) -> GraphNode:
 
 
 def _sizes(dims: Mapping[str, Lengths], node: GraphNode) -> tuple[int, int]:
-    """Return how many heads of keys there are, and how long each is."""
+    """Return the number of heads of keys, and the length of each."""
     groups, heads = (int(node.attributes[name]) for name in ("kv_num_heads", "num_heads"))
     past, queries = dims.get(node.input(_PAST_K), ()), dims.get(node.input(_Q), ())
     depth = past[3] if len(past) == 4 else ""

@@ -63,5 +63,5 @@ def float_types(floats: object, layers: tuple[str, ...]) -> dict[str, str]:
 
 
 def usual_wei_bits() -> int:
-    """Return how many bits weights may have for this processor to add products exactly: 8 or 7."""
+    """Return the number of bits of weights whose products this processor adds exactly: 8 or 7."""
     return 8 if runtime.isa().has_vnni() else 7

@@ -131,7 +131,7 @@ class FloatWays:
         return self._options.deciding(self.names(), readers, frozenset(self._graph.inputs))
 
     def quantizers(self) -> Quantizers:
-        """Return what tensors become, by the options' configuration."""
+        """Return the quantization of tensors, by the options' configuration."""
         return self.deciding()(self._options.config)
 
     def run(self, inputs: Values) -> Values:

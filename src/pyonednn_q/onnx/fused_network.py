@@ -100,7 +100,7 @@ def as_network(graph: Graph) -> Network:
 
 
 def known_part(graph: Graph) -> tuple[Graph, tuple[FusedNode, ...]]:
-    """Return what of a graph is a network, and the nodes that are left.
+    """Return the part of a graph that is a network, and the nodes that are left.
 
     Those are the ones that values give dims, a Loop or a NonZero, and all that reads them.
 
@@ -125,7 +125,7 @@ def known_part(graph: Graph) -> tuple[Graph, tuple[FusedNode, ...]]:
 
 
 def call_of(node: FusedNode, graph: Graph) -> Run:
-    """Return what runs a node alone: from values by name to outputs, with the network's bits.
+    """Return a function that runs a node alone, from values by name, with the network's bits.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def convolution(
     pads: Integers,
     strides: Integers,
 ) -> Sliding:
-    """Return how a convolution slides.
+    """Return the window of a convolution.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def transposed(
     pads: Integers,
     strides: Integers,
 ) -> Sliding:
-    """Return how a transposed convolution slides.
+    """Return the window of a transposed convolution.
 
     Parameters
     ----------

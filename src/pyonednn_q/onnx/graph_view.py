@@ -80,7 +80,7 @@ class GraphView:
         return None if self.is_taken(node) else node
 
     def reads(self, name: str) -> int:
-        """Return how often a tensor is read, by the caller, too."""
+        """Return the number of readers of a tensor, the caller among them."""
         return self._reads[name]
 
     def dims(self, name: str) -> Dims | None:

@@ -128,7 +128,7 @@ def load_with_options(
     max_elements: int = 1 << 28,
     keeps_attentions: bool = False,
 ) -> tuple[Graph, dict[str, Any]]:
-    """Return what `load` does, and the options of `fuse` that are stored with the model.
+    """Return the result of `load`, and the options of `fuse` that are stored with the model.
 
     Parameters
     ----------

@@ -183,7 +183,7 @@ class QuantizerPlacement:
         return f"a source of {reader}" if reader else "operations on codes read it"
 
     def changes(self) -> tuple[Change, ...]:
-        """Return what becomes codes, with the reason of each."""
+        """Return the tensors that become codes, with the reason of each."""
         makers = {name: node for node in self._graph.nodes for name in node.outputs}
         changes = []
         for name in self.tensors:

@@ -42,7 +42,7 @@ class TensorReader:
         self._most = max_elements
 
     def check_elements(self, name: str, dims: Dims) -> int:
-        """Return how many elements dims have.
+        """Return the number of elements of dims.
 
         Raises
         ------

@@ -46,7 +46,7 @@ def accumulator(
     saturation: str,
     **options: Any,  # noqa: ANN401 - of prepare
 ) -> Accumulator | None:
-    """Return what computes a plan's sums; ``None`` where the primitive does so alone.
+    """Return the computation of a plan's sums; ``None`` where the primitive does it alone.
 
     Parameters
     ----------

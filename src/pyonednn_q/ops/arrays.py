@@ -63,7 +63,7 @@ def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is t
 
 
 def by_name(argument: str, names: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:
-    """Return what a call brought by the names of inputs.
+    """Return the arrays of a call by the names of inputs.
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ class Asking:
         return other if is_same else other.with_settings(post=form.chain)
 
     def as_arrays_lie(self, planned: Planned) -> Planned:
-        """Return what takes arrays as they lie in calls."""
+        """Return a plan that takes arrays as they lie in calls."""
         return planned.row_major() if self.settings.layout == "dense" else planned
 
     @property
@@ -215,7 +215,7 @@ class Asking:
         return f"source zero point {point} by {carried.by}{off}"
 
     def composition(self, apart: str = "") -> Composition:
-        """Return what was composed for these sizes, or for all; compose if nothing was."""
+        """Return the composition for these sizes, or for all; compose if there is none."""
         problem, by = self.problem, self.settings.zero_point
         everywhere = not self.depends_on_size or problem.meets_everywhere()
         post, later, dims = self.settings.post, self._later, problem.wei.dims

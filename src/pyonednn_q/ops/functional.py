@@ -221,7 +221,7 @@ def kept(
 
 
 def operator_cache_info() -> CacheInfo:
-    """Return what the cache behind the functional calls holds and did."""
+    """Return counts of the cache behind the functional calls."""
     return _CACHE.info()
 
 

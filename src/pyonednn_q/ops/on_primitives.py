@@ -157,7 +157,7 @@ class OnPrimitives:
         return self.settings
 
     def _rows(self, src_dims: Dims) -> int:
-        """Return how many rows a source has."""
+        """Return the number of rows of a source."""
         raise NotImplementedError
 
     def _dst_dims(self, _src_dims: Dims, planned: Planned) -> Dims:

@@ -51,7 +51,7 @@ class OperatorModel:
         return f"<model of {self.operator!r}: {self.arithmetic.model.text()}>"
 
     def run(self, src: object, *, residual: object = None, **operands: object) -> Array:
-        """Return what a call with these arguments returns, bit for bit.
+        """Return the result of a call with these arguments, bit for bit.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class RequantizedModel:
         return f"<model of {self.operator!r}: {' and '.join(map(repr, self.products))}>"
 
     def run(self, src: object) -> Array:
-        """Return what a call with this source returns, bit for bit.
+        """Return the result of a call with this source, bit for bit.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class GroupedModel:
     operator: Operator
 
     def run(self, src: object) -> Array:
-        """Return what a call with this source returns, bit for bit.
+        """Return the result of a call with this source, bit for bit.
 
         Raises
         ------
@@ -212,7 +212,7 @@ def _in_form(form: Form, asked: dict[str, Any]) -> dict[str, Any]:
 def model_of(
     operator: Operator, src_dims: tuple[int, ...]
 ) -> OperatorModel | RequantizedModel | GroupedModel:
-    """Return what an operator computes on sources of a shape, if its kernel has a proven model.
+    """Return the NumPy model of an operator on sources of a shape, if its kernel has a proven one.
 
     Parameters
     ----------

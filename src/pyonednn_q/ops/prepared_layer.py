@@ -119,7 +119,7 @@ class PreparedLayer(Told):
         return self.layer.dequantize(dst)
 
     def describe(self) -> str:
-        """Return what was decided, the plan, and what runs."""
+        """Return a description: decisions, the plan, and the primitive."""
         notes = [f"  note: {note}" for note in self.layer.notes]
         return "\n".join([self.layer.asked.text(), *notes, self.planned.describe()])
 

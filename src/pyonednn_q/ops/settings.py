@@ -212,7 +212,7 @@ class Settings:
         }
 
     def wei_limits(self) -> tuple[int, int]:
-        """Return what parts of weights may hold: what this CPU multiplies exactly."""
+        """Return the range of parts of weights: what this CPU multiplies exactly."""
         if self.src_q is None or self.src_q.dtype != "u8":
             return -128, 127
         return exact_range(runtime.isa())

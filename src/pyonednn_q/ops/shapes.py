@@ -66,7 +66,7 @@ class Shapes(Generic[Key, Value]):
         self._last: _Kept[Key, Value] | None = None
 
     def get(self, key: Key) -> Value | None:
-        """Return what is kept for a shape, which is now the last that was used, or ``None``."""
+        """Return the entry of a shape, which is now the last that was used, or ``None``."""
         kept = self._kept.get(key)
         if kept is None:
             return None
@@ -121,7 +121,7 @@ _limits = {"count": 1024, "nbytes": 1 << 30, "dropped": 0}
 
 
 def shape_statistics() -> ShapeStatistics:
-    """Return what operators keep for the shapes of their sources."""
+    """Return counts of what operators keep for the shapes of their sources."""
     kept, nbytes = _living()
     return ShapeStatistics(
         len(kept), nbytes, _limits["count"], _limits["nbytes"], _limits["dropped"]

@@ -109,7 +109,7 @@ class Codes:
         return Codes(self.values.view(np.uint8) ^ np.uint8(OFFSET), self.scale, point)
 
     def operands(self, planned: Planned) -> dict[str, Array]:
-        """Return what the primitive takes beside the codes."""
+        """Return arrays that the primitive takes beside the codes."""
         if self.scale is None or self.zero_point is None:
             return {}
         scale, point = self.scale, self.zero_point

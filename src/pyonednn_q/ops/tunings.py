@@ -78,7 +78,7 @@ def tuned(usual: Planned, make: Make, forms: Sequence[Form], layout: str) -> Pla
 
 
 def save_tuning(path: str | os.PathLike[str]) -> int:
-    """Write what was chosen in this process, and what was loaded; return how many choices.
+    """Write the choices of this process, and those that were loaded; return their number.
 
     Parameters
     ----------

@@ -260,7 +260,7 @@ _FROM_FLOAT = "from_float, which quantizes weights itself"
 
 
 def _wanted(wei_q: QParams | None, *, is_int8: bool) -> str:
-    """Return what weights may be, in words."""
+    """Return the weights that are accepted, in words."""
     if wei_q is not None:
         return f"{dtypes.numpy_dtype(wei_q.dtype)}, as wei_q says"
     return "int8 or uint8, with wei_q: src_q says that sums are of integers" if is_int8 else _FLOATS

@@ -74,7 +74,7 @@ class DifferenceReport(Told):
 def difference_report(
     a: ArrayLike, b: ArrayLike, *, ties: ArrayLike | None = None, positions: int = 8
 ) -> DifferenceReport:
-    """Return how two integer arrays differ.
+    """Return a report of the differences of two integer arrays.
 
     Parameters
     ----------

@@ -188,7 +188,7 @@ def begun(
     values: Mapping[str, Array],
     bias: Array | None,
 ) -> Array:
-    """Return what the first post-op is done to: sums, scaled, and the bias."""
+    """Return the value that the first post-op reads: sums, scaled, and the bias."""
     x = _scaled(problem, attr, sums.astype(F32), order, values)
     return x if bias is None else x + _along_channels(problem, bias)
 
@@ -196,7 +196,7 @@ def begun(
 def ended(
     problem: Problem, attr: Attr, x: Array, order: Order, values: Mapping[str, Array]
 ) -> Array:
-    """Return what is stored of the last post-op's results."""
+    """Return the stored value of the last post-op's results."""
     if is_whole(problem, attr):
         return x.astype(np.int32)
     if attr.dst_scale is not None:
@@ -235,7 +235,7 @@ def applied(
     before: Array | None,
     level: int = 2,
 ) -> Array:
-    """Return what a post-op makes of x.
+    """Return the result of a post-op for x.
 
     Raises
     ------

@@ -67,7 +67,7 @@ class GroupedKernel:
         bias: Array | None = None,
         values: Mapping[str, Array] | None = None,
     ) -> NDArray[np.float32]:
-        """Return what the kernel stores.
+        """Return the values that the kernel stores.
 
         Parameters
         ----------

@@ -65,7 +65,7 @@ class PlanModel:
         operands: Mapping[str, Array] | None = None,
         before: Array | None = None,
     ) -> Array:
-        """Return what the kernel stores.
+        """Return the values that the kernel stores.
 
         Parameters
         ----------

@@ -64,14 +64,14 @@ class Region:
         return cls(dict(visited))
 
     def joined(self, other: Region) -> Region:
-        """Return what one of two proofs visited."""
+        """Return the region that one of two proofs visited."""
         visited = dict(self.visited)
         for of, names in other.visited.items():
             visited[of] = visited.get(of, frozenset()) | names
         return Region(visited)
 
     def outside(self, problem: Weighted) -> str:
-        """Return what of a problem was never compared, in a sentence; empty inside the region."""
+        """Return the part of a problem that was never compared, as a sentence; "" in the region."""
         of = class_of(problem)
         rank, _, channels = of.partition(", ")
         words = f"{rank} {problem.kind.replace('_', ' ')}" + (f" of {channels}" if channels else "")
@@ -91,7 +91,7 @@ def class_of(problem: Weighted) -> str:
 
 
 def traits(problem: Weighted) -> frozenset[str]:
-    """Return what else of a shape may change the code that runs, in words."""
+    """Return further traits of a shape that may change the code that runs, in words."""
     if isinstance(problem, (ConvProblem, DeconvProblem)):
         words = {*_blocks(problem), *_window(problem), *_ends(problem)}
         words.add("one image" if problem.src.dims[0] == 1 else "several images")
@@ -277,7 +277,7 @@ def proofs() -> Mapping[Key, Proof]:
 
 
 def read(text: str) -> dict[Key, Proof]:
-    """Return what a table says, by (primitive, source, implementation, ISA, version)."""
+    """Return the proofs of a table, by (primitive, source, implementation, ISA, version)."""
     data = msgspec.toml.decode(text)
     regions: dict[Key, Region] = {}
     for row in data["region"]:

@@ -121,7 +121,7 @@ class InstructionSet:
 
     @classmethod
     def of_process(cls, answer: str, limit: str | None, flags: Collection[str]) -> InstructionSet:
-        """Return what a process may use.
+        """Return the instruction set that a process may use.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ _FUSED = "ref_fused_convolution:"
 
 
 def classify(impl_name: str, kind: str = "") -> _Class:
-    """Return what kind of code an implementation is.
+    """Return the kind of code that an implementation is.
 
     Parameters
     ----------

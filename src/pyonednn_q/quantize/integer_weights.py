@@ -295,7 +295,7 @@ def unpack4(packed: ArrayLike, shape: tuple[int, ...], *, signed: bool = True) -
 
 
 def _shared(shape: tuple[int, ...], granularity: str, group: int | None) -> int:
-    """Return how many weights share a scale."""
+    """Return the number of weights that share a scale."""
     if granularity != "per_group":
         if group is not None:
             raise ArgumentError("group", shown(group), "None, but with per_group")

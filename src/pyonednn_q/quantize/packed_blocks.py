@@ -98,7 +98,7 @@ def block_parts(
     bits: int,
     block_size: int,
 ) -> tuple[Array, Array, Array]:
-    """Return what a com.microsoft.MatMulNBits of ONNX holds, unpacked.
+    """Return the content of a com.microsoft.MatMulNBits of ONNX, unpacked.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ class Quantizers:
         readers: Mapping[str, str],
         inputs: frozenset[str],
     ) -> Quantizers:
-        """Return what a configuration decides for the layers of a graph.
+        """Return the quantizers that a configuration decides for the layers of a graph.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Quantizers:
         return None if settings is None else settings.estimator(_CHANNELS)
 
     def samples(self) -> int | None:
-        """Return how many samples ranges come from, at the most; None: all that there are."""
+        """Return the largest number of samples for ranges; None: all that there are."""
         if self.config is None:
             return None
         known = [each.activations for each in self.layers.values() if each.activations is not None]
@@ -210,7 +210,7 @@ class Quantizers:
         return groups
 
     def notes(self) -> tuple[str, ...]:
-        """Return what the configuration asks for and does not get, or decides nothing here."""
+        """Return requests of the configuration that are not fulfilled, or decide nothing here."""
         if self.config is None:
             return ()
         return tuple(dict.fromkeys(self._notes()))

@@ -122,7 +122,7 @@ def percentile_threshold(
 
 
 def quantile(values: ArrayLike, share: float, counts: ArrayLike | None = None) -> float:
-    """Return what a share of all values stays below, by linear interpolation, as NumPy has it.
+    """Return the value below which a share of all values lies, interpolated as in NumPy.
 
     Parameters
     ----------

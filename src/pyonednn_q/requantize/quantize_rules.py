@@ -213,7 +213,7 @@ SATURATE_MODES = {
 
 
 def saturate_mode(name: str) -> Bounds:
-    """Return what one of SNPS-Caffe's Saturate modes asks of `requantizer`.
+    """Return arguments of `requantizer` for one of SNPS-Caffe's Saturate modes.
 
     Raises
     ------

@@ -157,7 +157,7 @@ class _Sweep:
         return max(start, 0)
 
     def interval(self, index: int) -> Interval:
-        """Return what is known of the value that enters an item."""
+        """Return bounds of the value that enters an item."""
         intervals = self.known
         for item in self.items[len(intervals) - 1 : index]:
             if isinstance(item, Acc):

@@ -85,7 +85,7 @@ def quantize(
 
 
 def _inputs(model: Any, batch: Any) -> Any:  # noqa: ANN401
-    """Return what of a batch the model is called with."""
+    """Return the inputs of the model in a batch."""
     kinds = inspect.Parameter
     parameters = inspect.signature(model.forward).parameters.values()
     if isinstance(batch, Mapping):
