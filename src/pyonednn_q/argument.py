@@ -1,4 +1,4 @@
-"""What a single argument must be, and the fields of a value: the checks that everything shares.
+"""Checks of single arguments and of the fields of a value, which all rooms share.
 
 Each names the argument when it refuses, and returns the value as a plain one of ours. An exception
 that a caller's object raises, when it is asked for a number, an item or an array, becomes an
@@ -86,7 +86,7 @@ def function(argument: str, value: object) -> None:
 
 
 def applied(argument: str, function: Callable[[Any], Any], value: Any) -> Any:  # noqa: ANN401
-    """Return what a caller's function makes of an array or a number: as many numbers, or truths."""
+    """Return the result of a caller's function for an array: as many numbers, or truths."""
     try:
         result = np.asarray(function(value))
     except Error:
@@ -120,13 +120,13 @@ def real(
     Parameters
     ----------
     argument : str
-        Its name.
+        Name of the argument.
     value : object
         A number of Python or NumPy.
     infinite : bool
         Infinities will do.
     wide : bool
-        It need be finite in float64 only.
+        Whether the value need be finite in float64 only.
     """
     if not isinstance(value, (int, float, np.integer, np.floating)):
         raise ArgumentError(argument, shown(value), "a number")
@@ -207,14 +207,14 @@ def path(argument: str, value: Any) -> Path:  # noqa: ANN401
 
 
 def content(argument: str, file: Path) -> str:
-    """Return what a file holds: text in UTF-8.
+    """Return the content of a file: text in UTF-8.
 
     Raises
     ------
     ArgumentError
-        It is not in UTF-8.
+        The file is not in UTF-8.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     try:
         return file.read_text("utf-8-sig")
@@ -228,9 +228,9 @@ def numbers(argument: str, value: object, kinds: str = "iuf") -> Array:
     Parameters
     ----------
     argument : str
-        Its name.
+        Name of the argument.
     value : array_like
-        It is not copied if it is an array.
+        Array, which is not copied, or what NumPy makes an array of.
     kinds : str
         Kinds of NumPy dtypes that are taken: signed and unsigned integers, floats, booleans ("b").
 
@@ -312,7 +312,7 @@ def checked_fields(
     fields : mapping
         Values by name. Missing ones must have a default.
     names : mapping, optional
-        What annotations may name that is not in the module of the class.
+        Names that annotations use and that the module of the class does not have.
 
     Raises
     ------

@@ -65,7 +65,7 @@ class Run(Told):
         return hash((self.limits, self.warnings, self.rows))  # the metadata is a mapping
 
     def summary(self) -> str:
-        """Return how many rows there are and where it was, and a line for each row."""
+        """Return the number of rows and the machine, and a line for each row."""
         where = ", ".join(filter(None, map(self.metadata.get, ("cpu", "isa"))))
         medians = [f"{row.median_us:.1f} us" if row.samples_us else "-" for row in self.rows]
         rows = [
@@ -199,12 +199,12 @@ class Total:
     Attributes
     ----------
     suite, isa, threads, cache, tail, layout
-        What was measured, as rows have it.
+        Labels of the measurement, as in its rows.
     ms : Mapping of str to float
         Milliseconds by type; types of which a line was refused are left out.
     over_first : Mapping of str to (float, float, float or None)
-        For each type but the first: how many times faster the sum is than that of the first, and
-        the interval that holds the true ratio 19 times of 20.
+        Ratio for each type but the first: how many times faster the sum is than that of the first,
+        and the interval that holds the true ratio 19 times of 20.
     lines : int
         Number of lines in the sum.
     left_out : tuple of str
@@ -276,7 +276,7 @@ class WrittenLimits(Limits):
 
 @dataclass(frozen=True, slots=True)
 class SchemaNumber:
-    """What says by which schema the rest is written."""
+    """Number of the schema by which the rest is written."""
 
     schema: int
 
@@ -321,7 +321,7 @@ def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:
 
 
 def metadata() -> dict[str, str]:
-    """Return what a reader must know of this machine and process."""
+    """Return facts about this machine and process that a reader must know."""
     return {
         "cpu": cpu_name(),
         "cpus": str(len(os.sched_getaffinity(0))),

@@ -122,7 +122,7 @@ def is_bad(findings: Sequence[Finding]) -> bool:
 
 
 def verdict(name: str, findings: Sequence[Finding]) -> str:
-    """Return how many of a suite's lines are right, and a line of text for each that is not."""
+    """Return the number of a suite's right lines, and a line of text for each other line."""
     wrong = [finding for finding in findings if finding.wrong]
     refused = [finding for finding in findings if finding.refused]
     counts = {"right": len(findings) - len(wrong) - len(refused)}

@@ -39,7 +39,7 @@ _WORDS |= {"float": "a number"}
 
 
 def read_json(name: str, text: str, kind: type[T], wanted: str) -> T:
-    """Return what a JSON text says, as a value of a type.
+    """Return the value of a type that a JSON text holds.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def read_json(name: str, text: str, kind: type[T], wanted: str) -> T:
 
 
 def read_toml(name: str, text: str, kind: type[T], wanted: str) -> T:
-    """Return what a TOML text says, as `read_json` does."""
+    """Return the value of a type that a TOML text holds, as `read_json` does."""
     return _read(name, text, kind, "TOML", wanted)
 
 

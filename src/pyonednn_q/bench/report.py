@@ -1,4 +1,4 @@
-"""What a run says: a table as plain text, Markdown or CSV, totals, what columns mean, doubts."""
+"""A run as text: a table as plain text, Markdown or CSV, totals, a legend, doubts."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _hint(word: str, words: Sequence[str], names: Sequence[str]) -> str:
 
 
 def _told(error: Exception, command: str) -> str:
-    """Return what an error says, in the words of the command line: ``--dims N=LENGTHS``."""
+    """Return the text of an error, in the words of the command line: ``--dims N=LENGTHS``."""
     line = printable(str(error))
     if isinstance(error, ArgumentError):
         options = {row.key: row.name for row in rows_of(command)}

@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _QuantizationReport:
-    """What there is to tell.
+    """Report of a calibration.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ def _count(batches: Sequence[Batch]) -> int:
 
 
 def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> dict[str, float]:
-    """Return what calls of both forms take, and of onnxruntime where it is."""
+    """Return times of calls of both forms, and of onnxruntime if it is installed."""
     from pyonednn_q.models.peer_sessions import installed, ready
     from pyonednn_q.native import runtime
     from pyonednn_q.native.first_run import LOGGER

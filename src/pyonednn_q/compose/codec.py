@@ -91,7 +91,7 @@ def loads(text: str, classes: Mapping[str, type] | None = None) -> object:
 
 
 def parsed(argument: str, text: object) -> Any:  # noqa: ANN401 - whatever the text says
-    """Return what JSON says.
+    """Return the value of a JSON text.
 
     Raises
     ------

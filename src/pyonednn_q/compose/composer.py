@@ -58,7 +58,7 @@ def compose(
     facts : PrimitiveFacts
         Facts of the primitive.
     policy : {"bitwise", "real", "fast"}
-        How exact rewrites must be.
+        Exactness that rewrites must have.
     rules : RuleSet
         `NO_RULES` lowers step by step, for comparison.
     scales : {"folded", "separate"}

@@ -55,7 +55,7 @@ class Lowered:
     taken : int
         Number of steps that they carry.
     reason : str
-        Why the next step stays behind; empty when none does.
+        Reason why the next step stays behind; empty when none does.
     choices : tuple of Choice
         Steps that could have been lowered in other ways.
     """
@@ -234,7 +234,7 @@ def _reading(step: Step, dst: str) -> Step:
 
 
 def store_notes(chain: Chain, facts: PrimitiveFacts) -> tuple[str, ...]:
-    """Return what a caller should know: few codes of 8 bits in use, integers through float32."""
+    """Return notes for the caller: few codes of 8 bits in use, integers through float32."""
     if not dtypes.is_integer(facts.dst):
         return ()
     x = _at_store(chain, facts)

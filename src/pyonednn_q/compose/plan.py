@@ -48,7 +48,7 @@ class Plan(Told):
     Attributes
     ----------
     facts, chain, policy, exact_rounding
-        What was composed.
+        Arguments of the composition.
     attr : Attr
         Scales, zero points and post-ops.
     constants : tuple of (str, Vec)
@@ -67,14 +67,14 @@ class Plan(Told):
         Steps that the primitive does not carry; it then stores f32, and the rest, the store to
         facts.dst included, is to be computed from that.
     because : str
-        Why there are any.
+        Reason why steps are left over; empty when none are.
     exactness : Exactness
         The weakest promise of the rewrites that were made.
     rate : float
         Upper bound for the fraction of evenly spread inputs that they may change.
     trace : Trace or tuple of Record
-        What was rewritten, what was refused, and why; use `records`. Not compared: it follows from
-        what was composed.
+        Rewrites that fired and rewrites that were refused, with reasons; use `records`. Not
+        compared, since it follows from the arguments of the composition.
     choices : tuple of Choice
         Steps that other post-ops could have carried, and what each would have cost.
     sums : bool
@@ -127,14 +127,14 @@ class Plan(Told):
 
     @property
     def became(self) -> tuple[Became, ...]:
-        """What became of each step of the chain; nothing where it has a form of its own."""
+        """Outcome of each step of the chain; nothing where it has a form of its own."""
         left, has_bias = None if self.is_whole else self.leftovers, self.has_bias
         parts = (self.chain, self.facts, self.attr, self.records, left)
         return () if self.exact_rounding else became(*parts, has_bias=has_bias)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a caller should know of what is stored."""
+        """Notes for the caller about what is stored."""
         return () if self.sums else store_notes(self.chain, self.facts)
 
     @property
@@ -149,7 +149,7 @@ class Plan(Told):
 
     @property
     def dst(self) -> str:
-        """What the primitive stores: facts.dst, or f32 when steps are left over."""
+        """Data type that the primitive stores: facts.dst, or f32 when steps are left over."""
         return self.facts.dst if self.is_whole else "f32"
 
     @property
@@ -178,7 +178,7 @@ class Plan(Told):
 
     @property
     def acc_scale(self) -> Vec:
-        """What the primitive multiplies the accumulator by, weights' factor included.
+        """Factor of the accumulator in the primitive, weights' factor included.
 
         An `acc_map` in units of the accumulator is to be multiplied by it before it is passed.
         """

@@ -85,7 +85,7 @@ def _label(op: PostOp) -> str:
 
 
 def _shape(vec: Vec) -> str:
-    """Return how many values there are."""
+    """Return the number of values."""
     return "1" if vec.is_per_tensor else str(vec.channels)
 
 

@@ -33,7 +33,7 @@ _MEASURED = "us: median of a node in its place; SQNR: beside the float model, of
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelReport(Told):
-    """What there is to tell about a model.
+    """Report of a model.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class ModelReport(Told):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many nodes run in each way."""
+        """Number of nodes that run in each way."""
         return dict(Counter(each.how for each in self.nodes))
 
     @property

@@ -34,7 +34,7 @@ class TimedForm(NamedTuple):
     Attributes
     ----------
     dtype : str
-        As `bench` has it: ``"u8s8u8"`` or ``"f32"``.
+        Data types in the notation of `bench`: ``"u8s8u8"`` or ``"f32"``.
     source : Graph
         Model for other runtimes.
     graph : Graph
@@ -71,7 +71,7 @@ class TimedForm(NamedTuple):
 
     @property
     def graph(self) -> Graph:
-        """What it computes."""
+        """Graph of the model."""
         return self.model.graph
 
     def call(self) -> object:
@@ -107,7 +107,7 @@ class TimedForm(NamedTuple):
 
     @property
     def memory(self) -> str:
-        """What it takes beside its weights, in words."""
+        """Memory of the model beside its weights, in words."""
         if self.compiled is None:
             return "of each node by itself"
         of_program = (

@@ -77,7 +77,7 @@ class Calibration(Told):
     changes : tuple of Change
         Tensors that become codes, each with the reason.
     source, ranges, quantizers
-        As given.
+        Arguments of the constructor.
     floats : mapping of str to str
         Data types of the layers that stay in floats.
     layers : tuple of str

@@ -206,7 +206,7 @@ def _passed(
     options : CalibrationOptions
         Options of the caller.
     keep : int or None
-        How many samples those who come after read; None: all.
+        Number of samples that later readers need; None: all.
     """
     asked = DEFAULT_SAMPLES if "renormalized" in options.passes else 0
     count = asked or (options.config.batch_norm_samples if options.config else 0)

@@ -36,7 +36,7 @@ _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How an operator reads its source, what follows the sum of products, how it stores.
+    """Settings of an operator: how its source is read, which steps follow, how it stores.
 
     What each field means is said by `Conv`, whose options they are, checked.
 
@@ -48,7 +48,7 @@ class Settings:
     dst : str
         Data type of the result.
     zero_point : {"auto", "attribute", "bias", "map"}
-        What carries the zero point of the source; see `pyonednn_q.compose.zero_point`. Auto is the
+        Carrier of the source's zero point; see `pyonednn_q.compose.zero_point`. Auto is the
         attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
         map, which round the zero point's share on its own, so not with policy "bitwise".
     """
@@ -185,7 +185,7 @@ class Settings:
 
     @property
     def dynamic(self) -> Dynamic | None:
-        """How each call quantizes its source, if it does."""
+        """Quantization of the source in each call, if there is one."""
         return self.src_q if isinstance(self.src_q, Dynamic) else None
 
     @property
@@ -212,14 +212,14 @@ class Settings:
         }
 
     def wei_limits(self) -> tuple[int, int]:
-        """Return what parts of weights may hold: what this CPU multiplies exactly."""
+        """Return the range of parts of weights: what this CPU multiplies exactly."""
         if self.src_q is None or self.src_q.dtype != "u8":
             return -128, 127
         return exact_range(runtime.isa())
 
     @property
     def src_wanted(self) -> str:
-        """What a source may be, in words."""
+        """Sources that are accepted, in words."""
         if self.src_q is None:
             return (
                 "array.astype('float32'), or the type of the weights: without src_q the source "
@@ -237,7 +237,7 @@ class Settings:
         Raises
         ------
         DTypeError
-            It is not what `src_q` says; or integers came where there is no `src_q`.
+            The type is not that of `src_q`; or integers came where there is no `src_q`.
         """
         name = dtypes.checked(dtype, "src", dtypes.FLOATS if self.src_q is None else dtypes.NAMES)
         if self.src_q is not None and name != self.src_q.dtype:

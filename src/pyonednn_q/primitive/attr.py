@@ -50,7 +50,8 @@ class Scale:
     dtype : str
         f32, bf16 or f16.
     groups : tuple of int
-        How many neighbours share a scale, along the last dimensions; empty means 1 everywhere.
+        Numbers of neighbours that share a scale, along the last dimensions; empty means 1
+        everywhere.
     """
 
     mask: int = 0
@@ -71,11 +72,11 @@ class ZeroPoint:
     Parameters
     ----------
     mask : int
-        As in `Scale`.
+        Bit set of the dims along which values differ: see `Scale`.
     dtype : str
         s32; s8, u8, s4 and u4 take slower kernels, and dst takes s32 only.
     groups : tuple of int
-        As in `Scale`.
+        Numbers of neighbours that share a value: see `Scale`.
     """
 
     mask: int = 0
@@ -91,24 +92,29 @@ class ZeroPoint:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """What a primitive does besides its own arithmetic.
+    """Attributes of a primitive: scales, zero points, post-ops and modes.
 
     Parameters
     ----------
     src_scale, src1_scale, wei_scale, dst_scale : Scale, optional
-        None: no scale, which is not the same primitive as a scale of 1.
+        Scales of the tensors. None: no scale, which is not the same primitive as a scale of 1.
     src_zero_point, wei_zero_point, dst_zero_point : ZeroPoint, optional
-        None: no zero point.
+        Zero points of the tensors. None: no zero point.
     post_ops : tuple of PostOp
-        At most 32, applied in order.
+        Post-ops, at most 32, applied in order.
     fpmath : str
-        Which precision f32 arithmetic may be lowered to; no effect on int8.
+        Precision to which f32 arithmetic may be lowered; no effect on int8.
     fpmath_apply_to_int : bool
         Compute integer weights in that precision (weight-only quantization).
     accumulation : str
-        Which type sums may be kept in. int8 refuses an explicit one; leave it strict.
+        Data type in which sums may be kept. int8 refuses an explicit one; leave it strict.
     deterministic : bool
         The same result on every run.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Naming the argument, what came and what would do.
     """
 
     src_scale: Scale | None = None
@@ -184,7 +190,7 @@ class Attr:
         Raises
         ------
         ArgumentError
-            As `check`.
+            Errors of `check`.
         """
         self.check(problem)
         return self.names

@@ -52,20 +52,21 @@ class PrimitiveFacts:
     ndims, wei_ndims : int
         Dimensions of dst and of the weights. One more in the weights: the group dimension.
     src_scale, wei_scale : float and VecLike
-        What the integers of src and wei are worth; wei_scale per tensor or per output channel.
+        Real values of codes of 1 in src and wei; wei_scale per tensor or per output channel.
     src_zero_point, wei_zero_point : int, optional
-        None: the primitive has none, which is another primitive than one with 0.
+        Zero points of src and wei. None: the primitive has none, which is another primitive than
+        one with 0.
     bias : VecLike, optional
-        Its values, when they are known.
+        Values of the bias, when they are known.
     bias_later : bool
         There is a bias whose values come when the primitive is prepared.
     bias_in_acc : bool
         The bias is in units of the accumulator (whole numbers, worth src_scale · wei_scale each),
         as in ONNX and TFLite; otherwise it is in real units, as oneDNN v3 takes it.
     dst_scale, dst_zero_point : float and int
-        How dst is quantized.
+        Real value of a step of dst, and its code for real 0.
     acc : Interval, optional
-        What is known of the accumulator; `acc_interval` finds it from the weights.
+        Bounds of the accumulator; `acc_interval` finds them from the weights.
     acc_map : bool
         A tensor of dst's dims, in units of the accumulator, is added to it: known when the
         primitive is prepared. It stands in for a source zero point; `acc` is that of the sum.
@@ -81,6 +82,11 @@ class PrimitiveFacts:
         Needed only by operands of full size.
     process : Facts, optional
         Version and instruction set. None: what the composer asks for must hold for all.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Naming the argument, what came and what would do.
     """
 
     kind: str
@@ -199,7 +205,7 @@ class PrimitiveFacts:
         Parameters
         ----------
         problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-            If it has a bias and none is given, the values of the bias come later.
+            Problem. If it has a bias and none is given, the values of the bias come later.
         wei : ndarray, optional
             The weights, in the problem's dims or as the operators take them. Known, they bound the
             accumulator, channel by channel.

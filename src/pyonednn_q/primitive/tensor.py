@@ -30,13 +30,13 @@ class TensorSpec:
     Parameters
     ----------
     dims : tuple of int
-        In oneDNN's logical order: (N, C, spatial) for activations. 1 to 12 dimensions, a dimension
-        may be 0.
+        Dims in oneDNN's logical order: (N, C, spatial) for activations. 1 to 12 dimensions, a
+        dimension may be 0.
     dtype : str
         A name of `pyonednn_q.dtypes`.
     strides : tuple of int, optional
-        In elements, one per dimension. None leaves the layout to the library. The stride of a
-        dimension of 1 addresses nothing and NumPy puts anything there: it is kept as in a tensor
+        Strides in elements, one per dimension. None leaves the layout to the library. The stride of
+        a dimension of 1 addresses nothing and NumPy puts anything there: it is kept as in a tensor
         without gaps, so that equal layouts compare equal.
 
     Raises
@@ -106,7 +106,7 @@ class TensorSpec:
         array : ndarray
             Array in any layout that NumPy allows.
         argument : str
-            Its name, for the message.
+            Name of the argument, for the message.
 
         Raises
         ------

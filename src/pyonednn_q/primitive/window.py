@@ -51,7 +51,7 @@ class Window:
 
     @property
     def reach(self) -> Dims:
-        """How far the kernel reaches over its input."""
+        """Extent of the kernel over its input."""
         taps = zip(self.kernel, self.dilation, strict=True)
         return tuple((kernel - 1) * dilation + 1 for kernel, dilation in taps)
 
@@ -115,8 +115,8 @@ def padding_sides(value: Padding, count: int) -> tuple[Dims, Dims]:
     Parameters
     ----------
     value : int or sequence
-        For all sides; one per dimension; (lo, hi) per dimension; or, as ONNX has them, the low
-        sides of all dimensions and then the high ones.
+        Padding for all sides; one per dimension; (lo, hi) per dimension; or, as ONNX has them, the
+        low sides of all dimensions and then the high ones.
     count : int
         Number of spatial dimensions.
 

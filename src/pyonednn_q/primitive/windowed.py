@@ -40,7 +40,7 @@ def bias_spec(channels: int, dtype: DType | None) -> TensorSpec | None:
 
 @dataclass(frozen=True, slots=True)
 class WindowedProblem(DenseOperation):
-    """What convolution and deconvolution share: see those."""
+    """Common part of the problems of convolution and deconvolution: see those."""
 
     src: TensorSpec
     wei: TensorSpec
@@ -104,11 +104,12 @@ class WindowedProblem(DenseOperation):
         src, wei, dst : data type
             ``"u8"``, ``"uint8"`` or ``np.uint8``; so are all.
         bias : data type, optional
-            Its data type; None: no bias.
+            Data type of the bias; None: no bias.
         stride, dilation : int or sequence of int
-            For all spatial dimensions, or for each. A dilation of 1 is dense.
+            Steps for all spatial dimensions, or for each. A dilation of 1 is dense.
         padding : int or sequence
-            For all, for each, or (lo, hi) for each; or all low sides, then all high ones.
+            Places for all sides, for each dimension, or (lo, hi) for each; or all low sides, then
+            all high ones.
         groups : int
             Number of groups of channels. Where `wei_dims` begin with them, it need not be said.
         layout : {"channels_last", "dense"}

@@ -183,7 +183,7 @@ def gathered(
     run, batches, limit, progress
         Arguments of `collect`.
     estimator_of : callable
-        From the name of a tensor to its estimator, asked for once.
+        Function from the name of a tensor to its estimator, called once.
     """
     states: dict[str, Estimator] = {}
     seen = 0
@@ -232,7 +232,7 @@ def made_by(estimators: Callable[[], Estimator]) -> Estimator:
     Raises
     ------
     ArgumentError
-        What it raises, and what is no estimator.
+        An exception in the function, or a result that is no estimator.
     """
     try:
         state = estimators()

@@ -1,4 +1,4 @@
-"""What each layer loses if it alone is INT8, and what it took to find out."""
+"""Error of each layer if it alone is INT8, and the time that measuring it took."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LayerSensitivity(Mapping[str, float]):
         names : iterable of str
             Names of layers.
         sqnr : callable
-            From the name of a layer to the SQNR, in dB.
+            Function from the name of a layer to the SQNR, in dB.
         """
         lost: dict[str, float] = {}
         seconds: dict[str, float] = {}

@@ -288,7 +288,7 @@ def _shortfall(problem: DeconvProblem) -> int:
 
 
 def _blocks(problem: WindowedProblem) -> int:
-    """Return how many blocks of 16 a group's output channels fill."""
+    """Return the number of blocks of 16 that a group's output channels fill."""
     return -(-problem.oc // problem.groups // 16)
 
 
