@@ -77,7 +77,7 @@ def decoded(name: str, text: object, language: str = "JSON") -> Any:  # noqa: AN
         Not in that language; a key that stands twice in a table; tables in tables without end.
     """
     instance(name, text, str)
-    plain = str.__str__(text)  # type: ignore[arg-type]  # of a subclass, msgspec takes none
+    plain = str.__str__(text)  # of a subclass, msgspec takes none
     if " or " in language:
         language = "JSON" if plain.lstrip().startswith("{") else "TOML"
     try:
@@ -215,10 +215,10 @@ def _of_others(form: Type, value: Mapping[str, Any]) -> str:
     raise AssertionError
 
 
-def _one_of(names: Iterable[str], value: object) -> str:
-    names = [str(name) for name in names]
-    hint = meant(value, names) if isinstance(value, str) else ""
-    return f"one of {', '.join(names)}{hint}"
+def _one_of(names: Iterable[object], value: object) -> str:
+    texts = [str(name) for name in names]
+    hint = meant(value, texts) if isinstance(value, str) else ""
+    return f"one of {', '.join(texts)}{hint}"
 
 
 def _words(form: Any, value: object) -> str:  # noqa: ANN401 - one of msgspec's
@@ -235,8 +235,10 @@ def _words(form: Any, value: object) -> str:  # noqa: ANN401 - one of msgspec's
         return "a whole number" + ("" if lo is None else f" from {lo} to {hi}")
     if isinstance(one, FloatType):
         ends = (("of at least", one.ge), ("above", one.gt), ("below", one.lt), ("at most", one.le))
-        return " ".join(["a number", *(f"{how} {end:g}" for how, end in ends if end is not None)])
+        limits = " and ".join(f"{how} {end:g}" for how, end in ends if end is not None)
+        return f"a number {limits}".rstrip()
     if hasattr(one, "item_type") or hasattr(one, "item_types"):
-        inner = getattr(one, "item_type", None)
-        return "a list" if inner is None else f"a list, each item {_words(inner, None)}"
+        least = f" of at least {one.min_length}" if getattr(one, "min_length", 0) else ""
+        inner = f", each item {_words(one.item_type, None)}" if hasattr(one, "item_type") else ""
+        return f"a list{least}{inner}"
     return _WORDS.get(type(one), "a table of keys")
