@@ -42,9 +42,15 @@ def one_column_out_of_one_channel(problem: ConvProblem, attr: Attr) -> bool:
 def window_outside(problem: WindowedProblem, attr: Attr) -> bool:
     """Match a window that touches no element of src: all of its taps lie in the padding.
 
-    A deconvolution of stride 1 is a convolution with the rest of the reach as padding.
+    A deconvolution of stride 1 is a convolution with the rest of the reach as padding, which is
+    less than the reach.
     """
-    for axis in range(problem.spatial):
+    window = problem.window
+    for axis, (reach, length) in enumerate(zip(window.reach, problem.src.dims[2:], strict=True)):
+        widest = max(window.padding_lo[axis], window.padding_hi[axis])
+        # Taps that lie before src and behind it, and none between, have a gap as long as src.
+        if widest < reach and window.dilation[axis] <= length:
+            continue
         if not problem.spreads(axis) and (problem.reached(axis) < 0).all(axis=1).any():
             return True
     return False
