@@ -328,8 +328,8 @@ def checked_fields(
             got = f"{cls.__name__}.{name} of type {type(value).__name__}"
             raise ArgumentError("text", got, wanted)
     for field in dataclasses.fields(cls):
-        has_none = field.default is dataclasses.MISSING is field.default_factory
-        if has_none and field.name not in fields:
+        is_needed = field.init and field.default is dataclasses.MISSING is field.default_factory
+        if is_needed and field.name not in fields:
             raise ArgumentError("text", f"{cls.__name__} without {field.name}", "all its fields")
     return dict(fields)
 
@@ -395,4 +395,5 @@ def _is_wide_enough(value: Any, hint: type) -> bool:  # noqa: ANN401 - a whole n
 @functools.cache
 def _hints(cls: type, names: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     hints = get_type_hints(cls, vars(sys.modules[cls.__module__]), dict(names))
-    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+    # Fields that no caller gives follow from the others.
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}

@@ -22,7 +22,6 @@ from msgspec import Meta
 
 from pyonednn_q.argument import instance
 from pyonednn_q.bench.columns import Over, RowInRun, RowStatistics, statistics
-from pyonednn_q.bench.files import Times, read_json
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.row import OURS, Row
@@ -31,6 +30,7 @@ from pyonednn_q.cpu import cpu_name
 from pyonednn_q.dtypes import FLOATS
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
+from pyonednn_q.reading import Times, converted, decoded
 from pyonednn_q.report.told import Told
 from pyonednn_q.shown import package_version, shown
 
@@ -161,11 +161,12 @@ class Run(Told):
         ArgumentError
             Not a run, or of another schema.
         """
-        schema = read_json("text", text, SchemaNumber, _WRITER).schema
+        content = decoded("text", text)
+        schema = converted("text", content, SchemaNumber).schema
         if schema != SCHEMA:
             wanted = f"{SCHEMA}: made by this version"
             raise ArgumentError("schema", shown(schema), wanted)
-        document = read_json("text", text, Document, _WRITER)
+        document = converted("text", content, Document)
         for name in ("cpu", "isa", "onednn", "runtime", "time"):
             if name not in document.metadata:
                 raise ArgumentError("text", f"metadata without {name}", "where the run was made")

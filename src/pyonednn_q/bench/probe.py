@@ -21,7 +21,6 @@ from pyonednn_q import native
 from pyonednn_q.bench import paper
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample
-from pyonednn_q.bench.files import Count, Number, Rate, Times
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
@@ -29,6 +28,7 @@ from pyonednn_q.errors import DTypeError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.problem import EltwiseProblem, MatMulProblem
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.reading import Count, Number, Rate, Times
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.row import Row

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyonednn_q.argument import instance
-from pyonednn_q.bench.files import Count, Decibels, Rate, Times, Times64
 from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
 from pyonednn_q.native.timing import too_many
+from pyonednn_q.reading import Count, Decibels, Rate, Times, Times64
 
 __all__ = ["OURS", "Rival", "Row"]
 

@@ -32,18 +32,14 @@ from msgspec import Meta, Struct
 
 from pyonednn_q.argument import content, instance
 from pyonednn_q.bench import benchdnn
-from pyonednn_q.bench.files import Rate, Times, read_toml
 from pyonednn_q.bench.shape import KINDS, Shape
 from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.reading import Rate, Times, converted, decoded
 from pyonednn_q.shown import meant, shown
 
 __all__ = ["Line", "Suite", "chosen", "find", "names"]
 
 _FOLDER = resources.files("pyonednn_q.bench") / "suites"
-_SUITE = (
-    "title, source, gmacs and lines; of a line, a problem, or name, problem and times; "
-    "only lines and problem are needed"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +158,7 @@ def parse(name: str, text: str) -> Suite:
     """
     instance("name", name, str)
     name = name or "text"
-    form = read_toml(name, text, _SuiteForm, _SUITE)
+    form = converted(name, decoded(name, text, "TOML"), _SuiteForm)
     lines = tuple(_line(name, entry) for entry in form.lines)
     line_names = [line.label for line in lines]
     twice = [word for word in line_names if line_names.count(word) > 1]

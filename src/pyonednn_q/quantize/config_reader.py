@@ -9,13 +9,13 @@ Source: the schema of NNCF 2.18, compared with it key by key.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pyonednn_q.argument import content, flag, items, one_of, path, real, whole
+from msgspec import UNSET, Meta, defstruct, to_builtins
+
+from pyonednn_q.argument import content, path
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.config import (
     PrecisionSettings,
@@ -26,6 +26,7 @@ from pyonednn_q.quantize.config import (
 from pyonednn_q.quantize.distribution import checked_percent
 from pyonednn_q.quantize.placement import scoped
 from pyonednn_q.quantize.tensor_settings import ROLES, TensorSettings
+from pyonednn_q.reading import converted, decoded
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -35,16 +36,8 @@ __all__ = ["read_config"]
 
 Section = dict[str, Any]
 
-_KINDS = {
-    "min_max": "min_max",
-    "mixed_min_max": "mixed_min_max",
-    "mean_min_max": "mean_min_max",
-    "threesigma": "three_sigma",
-    "percentile": "percentile",
-    "mean_percentile": "mean_percentile",
-}
+_KINDS = {"threesigma": "three_sigma"}  # others have the names of ours
 _FREE = "TRIAL"  # TRIAL has no table of what the device does
-_DEVICES = ("ANY", "CPU", "GPU", "NPU", "TRIAL", "CPU_SPR")
 _WIDTHS = {"NPU": (2, 4, 8), _FREE: tuple(range(2, 17))}
 _RATIOS = {"hawq": 1.5, "autoq": 0.15, "manual": 1.5}
 _PERCENT = {"min_percentile": 0.1, "max_percentile": 99.9}
@@ -85,23 +78,14 @@ def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> Quantizat
     >>> layers["stem"].activations.symmetric
     False
     """
-    root = _mapping("config", _loaded(config))
+    if not isinstance(config, Mapping):
+        config = decoded("config", content("config", path("config", config)))
+    root = converted("config", config, dict[str, Any])
     if "algorithm" in root:
         return _quantization("config", root, "ANY", [])
-    device = one_of("config.target_device", root.get("target_device", "ANY"), _DEVICES)
-    at, section = _section(root)
-    others = (key for key in root if key not in {"compression", "target_device"})
-    return _quantization(at, section, device, [f"config.{key[:60]}" for key in others])
-
-
-def _loaded(config: object) -> object:
-    if isinstance(config, Mapping):
-        return config
-    text = content("config", path("config", config))
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ArgumentError("config", f"{error}", "JSON") from None
+    others = [f"config.{key[:60]}" for key in root if key not in {"compression", "target_device"}]
+    device = converted("config.target_device", root.get("target_device", "ANY"), _DEVICE)
+    return _quantization(*_section(root), device, others)
 
 
 def _section(root: Section) -> tuple[str, Section]:
@@ -109,11 +93,12 @@ def _section(root: Section) -> tuple[str, Section]:
     at, compression = "config.compression", root.get("compression")
     if compression is None:
         raise ArgumentError(at, f"none beside {shown(tuple(root))}", "an algorithm")
-    sections = {at: compression}
-    if isinstance(compression, (list, tuple)):
-        sections = {f"{at}[{i}]": each for i, each in enumerate(compression)}
+    several = isinstance(compression, (list, tuple))
+    sections = (
+        {f"{at}[{i}]": one for i, one in enumerate(compression)} if several else {at: compression}
+    )
     for one, value in sections.items():
-        if (name := _mapping(one, value).get("algorithm")) != "quantization":
+        if (name := converted(one, value, Section).get("algorithm")) != "quantization":
             argument, wanted = f"{one}.algorithm", "quantization: other algorithms train"
             raise ArgumentError(argument, shown(name), f"{wanted}, and this is inference")
     if len(sections) != 1:
@@ -122,7 +107,7 @@ def _section(root: Section) -> tuple[str, Section]:
 
 
 def _quantization(at: str, value: Section, device: str, unused: list[str]) -> QuantizationConfig:
-    section = _read(at, value, _SECTION)
+    section = to_builtins(converted(at, value, _SECTION))
     groups = {role: section.get(role, {}) for role in ROLES}
     on_device = device != _FREE
     if device == "NPU" and "preset" in section:
@@ -231,57 +216,25 @@ def _scoped_range(section: Section) -> ScopeOverride:
 
 
 def _range(section: Section) -> Section:
+    kind = section.get("type", "mixed_min_max")
     return {
-        "range_kind": _KINDS[section.get("type", "mixed_min_max")],
-        "percent": section.get("params", tuple(_PERCENT.values())),
+        "range_kind": _KINDS.get(kind, kind),
+        "percent": tuple((_PERCENT | section.get("params", {})).values()),
         "samples": section.get("num_init_samples", 256),
     }
 
 
 def _precision(section: Section) -> PrecisionSettings:
     kind = section.get("type", "manual")
-    usual = {"compression_ratio": _RATIOS[kind], "rounds": 200 if kind == "hawq" else 100}
+    usual: Section = {"compression_ratio": _RATIOS[kind], "rounds": 200 if kind == "hawq" else 100}
+    if "bits" in section:
+        usual["bits"] = tuple(sorted({*section["bits"]}))
     said = {_FIELDS.get(key, key): one for key, one in section.items() if key not in _NO_FIELDS}
     return PrecisionSettings(kind, **usual | said)
 
 
-def _mapping(at: str, value: object) -> Section:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise ArgumentError(at, shown(value), "an object of JSON: a mapping")
-    return dict(value)
-
-
-def _read(at: str, value: object, keys: Section) -> Section:
-    """Return a section of these keys alone, each value as its entry makes it: a table, a check."""
-    section = _mapping(at, value)
-    for key, one in section.items():
-        where = f"{at}.{key[:60]}"
-        if key not in keys:
-            raise ArgumentError(where, "an unknown key", f"one of {', '.join(sorted(keys))}")
-        entry = keys[key]
-        section[key] = _read(where, one, entry) if isinstance(entry, dict) else entry(where, one)
-    return section
-
-
-def _by_scope(at: str, value: object) -> Section:
-    scopes = _mapping(at, value).items()
-    return {scope: _read(f"{at}.{scope[:60]}", one, _OVERRIDE) for scope, one in scopes}
-
-
-def _count(at: str, value: object, lo: int = 0, hi: int = 2**31 - 1) -> int:
-    if isinstance(value, bool):
-        raise ArgumentError(at, shown(value), f"an integer from {lo} to {hi}")
-    return whole(at, value, lo, hi)
-
-
-def _number(at: str, value: Any) -> float:  # noqa: ANN401
-    if isinstance(value, bool) or real(at, value) < 0.0:
-        raise ArgumentError(at, shown(value), "a number of at least 0")
-    return float(value)
-
-
-def _scopes(at: str, value: object) -> tuple[str, ...]:
-    texts = items(at, [value] if isinstance(value, str) else value, str)
+def _scopes(at: str, value: str | tuple[str, ...]) -> tuple[str, ...]:
+    texts = (value,) if isinstance(value, str) else value
     try:
         scoped("", texts)
     except ArgumentError as error:
@@ -289,8 +242,7 @@ def _scopes(at: str, value: object) -> tuple[str, ...]:
     return texts
 
 
-def _linked(at: str, value: object) -> tuple[tuple[str, ...], ...]:
-    linked = tuple(items(at, each, str) for each in items(at, value, list, tuple))
+def _linked(at: str, linked: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     every = [name for names in linked for name in names]
     if len(set(every)) < len(every):
         twice = sorted({name for name in every if every.count(name) > 1})
@@ -298,72 +250,74 @@ def _linked(at: str, value: object) -> tuple[tuple[str, ...], ...]:
     return linked
 
 
-def _percent(at: str, value: object) -> tuple[float, float]:
-    ends = _PERCENT | _read(at, value, dict.fromkeys(_PERCENT, _number))
+def _check(table: Any) -> None:  # noqa: ANN401
+    """Check what no type says, whose complaints get their path from where the table is."""
+    for key in _CHECKS.keys() & {*table.__struct_fields__}:
+        if (value := getattr(table, key)) is not UNSET:
+            setattr(table, key, _CHECKS[key](key, value))
+
+
+def _check_scoped(table: Any) -> None:  # noqa: ANN401
+    if table.target_scopes is UNSET is table.ignored_scopes:
+        raise ArgumentError("", "no scopes", "target_scopes, or ignored_scopes")
+    _check(table)
+
+
+def _check_percent(table: Any) -> None:  # noqa: ANN401
     try:
-        return checked_percent(tuple(ends.values()))
+        checked_percent(tuple((_PERCENT | to_builtins(table)).values()))
     except ArgumentError as error:
-        raise ArgumentError(at, error.got, error.wanted) from None
+        raise ArgumentError("", error.got, error.wanted) from None
 
 
-def _ranges(at: str, value: object) -> Section | list[Section]:
-    if not isinstance(value, (list, tuple)):
-        return _read(at, value, _RANGE)
-    ranges = [_read(f"{at}[{i}]", each, _SCOPED_RANGE) for i, each in enumerate(value)]
-    for i, each in enumerate(ranges):
-        if "target_scopes" not in each and "ignored_scopes" not in each:
-            where = f"{at}[{i}]"
-            raise ArgumentError(where, "no scopes", "target_scopes, or ignored_scopes")
-    return ranges
-
-
-def _choices(at: str, value: object) -> tuple[int, ...]:
-    widths = items(at, value, object)
-    if not widths:
-        raise ArgumentError(at, shown(value), "a list of widths")
-    return tuple(sorted({_bits(at, each) for each in widths}))
-
-
-def _widths(at: str, value: object) -> tuple[tuple[int, str], ...]:
-    widths = []
-    for pair in items(at, value, list, tuple):
-        if len(pair) != 2 or not isinstance(pair[1], str):
-            raise ArgumentError(at, shown(pair), "[bits, scope]")
-        (scope,) = _scopes(at, pair[1])
-        widths.append((_bits(at, pair[0]), scope))
-    return tuple(widths)
-
-
-_bits = partial(_count, lo=2, hi=16)
+def _table(keys: Section, check: Any = _check) -> Any:  # noqa: ANN401
+    """Return the type of a table of these keys alone, none of which need be there."""
+    kinds = {key: _table(one) if isinstance(one, dict) else one for key, one in keys.items()}
+    fields = [(key, kind, UNSET) for key, kind in kinds.items()]
+    methods = {"__post_init__": check}
+    return defstruct("Table", fields, namespace=methods, forbid_unknown_fields=True)
 
 
 # What each section may say: keys, and what their values must be.
-_SCOPING = {"ignored_scopes": _scopes, "target_scopes": _scopes, "validate_scopes": flag}
+_Bits = Annotated[int, Meta(ge=2, le=16)]
+_Count = Annotated[int, Meta(ge=0, lt=2**31)]
+_Number = Annotated[float, Meta(ge=0, lt=2**128)]
+_Texts = tuple[str, ...]
+_DEVICE: Any = Literal["ANY", "CPU", "GPU", "NPU", "TRIAL", "CPU_SPR"]
+_CHECKS: Section = {
+    **dict.fromkeys(("ignored_scopes", "target_scopes"), _scopes),
+    "bitwidth_per_scope": lambda at, pairs: tuple((n, *_scopes(at, one)) for n, one in pairs),
+    "traces_per_layer_path": lambda at, value: str(path(at, value)),
+    "unified_scale_ops": _linked,
+}
+_SCOPING = {"ignored_scopes": str | _Texts, "target_scopes": str | _Texts, "validate_scopes": bool}
 _QUANTIZER = {
-    "bits": _bits,
-    "mode": partial(one_of, allowed=("symmetric", "asymmetric")),
-    "per_channel": flag,
-    "signed": flag,
+    "bits": _Bits,
+    "mode": Literal["symmetric", "asymmetric"],
+    "per_channel": bool,
+    "signed": bool,
 }
 _RANGE = {
-    "type": partial(one_of, allowed=tuple(_KINDS)),
-    "params": _percent,
-    "num_init_samples": _count,
+    "type": Literal[
+        "min_max", "mixed_min_max", "mean_min_max", "threesigma", "percentile", "mean_percentile"
+    ],
+    "params": _table(dict.fromkeys(_PERCENT, _Number), _check_percent),
+    "num_init_samples": _Count,
 }
-_SCOPED_RANGE = {**_RANGE, **_SCOPING, "target_quantizer_group": partial(one_of, allowed=ROLES)}
+_SCOPED_RANGE = {**_RANGE, **_SCOPING, "target_quantizer_group": Literal[ROLES]}
 _OVERRIDE = {**_QUANTIZER, "initializer": {"range": _RANGE}}
-_GROUP = {**_QUANTIZER, **_SCOPING, "logarithm_scale": flag}
+_GROUP = {**_QUANTIZER, **_SCOPING, "logarithm_scale": bool}
 _PRECISION = {
-    **dict.fromkeys(("iter_number", "num_data_points", "warmup_iter_number"), _count),
-    **dict.fromkeys(("compression_ratio", "eval_subset_ratio", "tolerance"), _number),
-    "bits": _choices,
-    "bitwidth_assignment_mode": partial(one_of, allowed=("strict", "liberal")),
-    "bitwidth_per_scope": _widths,
-    "dump_init_precision_data": flag,
-    "traces_per_layer_path": lambda at, value: str(path(at, value)),
-    "type": partial(one_of, allowed=tuple(_RATIOS)),
+    **dict.fromkeys(("iter_number", "num_data_points", "warmup_iter_number"), _Count),
+    **dict.fromkeys(("compression_ratio", "eval_subset_ratio", "tolerance"), _Number),
+    "bits": Annotated[tuple[_Bits, ...], Meta(min_length=1)],
+    "bitwidth_assignment_mode": Literal["strict", "liberal"],
+    "bitwidth_per_scope": tuple[tuple[_Bits, str], ...],
+    "dump_init_precision_data": bool,
+    "traces_per_layer_path": str,
+    "type": Literal[tuple(_RATIOS)],
 }
-_NO_FIELDS = ("bitwidth_per_scope", "dump_init_precision_data", "type")
+_NO_FIELDS = ("bits", "bitwidth_per_scope", "dump_init_precision_data", "type")
 _FIELDS = {
     "bitwidth_assignment_mode": "widths",
     "iter_number": "rounds",
@@ -371,19 +325,23 @@ _FIELDS = {
     "warmup_iter_number": "warmup",
 }
 _OUTSIDE = ("export_to_onnx_standard_ops", "quantize_inputs", "quantize_outputs")
-_SECTION = {
-    **dict.fromkeys(_TRAINING, lambda _, value: value),
-    **dict.fromkeys(_OUTSIDE, flag),
-    **_SCOPING,
-    "activations": {**_GROUP, "unified_scale_ops": _linked},
-    "algorithm": partial(one_of, allowed=("quantization",)),
-    "initializer": {
-        "batchnorm_adaptation": {"num_bn_adaptation_samples": _count},
-        "precision": _PRECISION,
-        "range": _ranges,
-    },
-    "overflow_fix": partial(one_of, allowed=("enable", "first_layer_only", "disable")),
-    "preset": partial(one_of, allowed=("performance", "mixed")),
-    "scope_overrides": dict.fromkeys(ROLES, _by_scope),
-    "weights": _GROUP,
-}
+_RANGES: Any = _table(_RANGE) | list[_table(_SCOPED_RANGE, _check_scoped)]  # type: ignore[misc]
+_OVERRIDES: Any = dict[str, _table(_OVERRIDE)]  # type: ignore[misc]
+_SECTION = _table(
+    {
+        **dict.fromkeys(_TRAINING, Any),
+        **dict.fromkeys(_OUTSIDE, bool),
+        **_SCOPING,
+        "activations": {**_GROUP, "unified_scale_ops": tuple[_Texts, ...]},
+        "algorithm": Literal["quantization"],
+        "initializer": {
+            "batchnorm_adaptation": {"num_bn_adaptation_samples": _Count},
+            "precision": _PRECISION,
+            "range": _RANGES,
+        },
+        "overflow_fix": Literal["enable", "first_layer_only", "disable"],
+        "preset": Literal["performance", "mixed"],
+        "scope_overrides": dict.fromkeys(ROLES, _OVERRIDES),
+        "weights": _GROUP,
+    }
+)

@@ -232,7 +232,9 @@ def test_files_lists_and_sections_alone(tmp_path: Path) -> None:
     assert read_config(alone) == read_config({"compression": [alone]})
     for text in ("{", "[" * 100_000):
         file.write_text(text)
-        with pytest.raises(ArgumentError, match=r"^config: got .*; wanted JSON$"):
+        with pytest.raises(
+            ArgumentError, match=r"^config: got .*; wanted JSON( of a few levels)?$"
+        ):
             read_config(file)
 
 
@@ -269,12 +271,15 @@ def section(**keys: Any) -> dict[str, Any]:
             "config.compression.preset: got 'mixed'; wanted no preset on NPU",
         ),
         (section(weights={"bits": 17}), "config.compression.weights.bits: got 17"),
-        (section(weights={"bits": True}), "config.compression.weights.bits: got True"),
+        (
+            section(weights={"bits": True}),
+            "config.compression.weights.bits: got true; wanted a whole number from 2 to",
+        ),
         (section(activations={"mode": "affine"}), "config.compression.activations.mode: got"),
         (section(ignored_scopes=["{re}("]), "config.compression.ignored_scopes: got '{re}('"),
         (
             section(initializer={"range": {"type": "best"}}),
-            "config.compression.initializer.range.type: got 'best'; wanted one of min_max, mixed",
+            "config.compression.initializer.range.type: got 'best'; wanted one of mean_min_max, m",
         ),
         (section(initializer={"ranges": {}}), "config.compression.initializer.ranges: got an"),
         (
@@ -287,7 +292,7 @@ def section(**keys: Any) -> dict[str, Any]:
         ),
         (
             section(initializer={"precision": {"bitwidth_per_scope": [["a", 8]]}}),
-            "config.compression.initializer.precision.bitwidth_per_scope: got",
+            "config.compression.initializer.precision.bitwidth_per_scope[0][0]: got 'a'; wanted a",
         ),
         (
             section(scope_overrides={"weights": {"a": {"ratio": 1}}}),
@@ -342,7 +347,7 @@ def test_overrides_that_the_tool_does_not_look_at_are_told() -> None:
     assert activations is not None
     assert not activations.symmetric
     at = "config.compression.scope_overrides.weights.conv"
-    assert found.unused == (f"{at}.mode", f"{at}.bits")
+    assert found.unused == (f"{at}.bits", f"{at}.mode")
 
 
 def test_other_devices_are_those_whose_quantizers_are_meant() -> None:
