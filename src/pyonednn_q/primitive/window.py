@@ -30,7 +30,7 @@ class Window:
     Attributes
     ----------
     reach : tuple of int
-        How far the kernel reaches over its input.
+        Extent of the kernel over its input, along each dimension.
 
     Raises
     ------
