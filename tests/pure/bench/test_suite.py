@@ -88,8 +88,16 @@ def test_a_problem_is_a_suite_of_one_line(word: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "match"),
     [
-        ("lines =", "lime =", r"mine.lime: got an unknown key; wanted one of .*did you mean lines\?"),
-        ('title = "mine"', 'titel = "mine"', r"mine.titel: got an unknown key; .*did you mean title\?"),
+        (
+            "lines =",
+            "lime =",
+            r"mine.lime: got an unknown key; wanted one of .*did you mean lines\?",
+        ),
+        (
+            'title = "mine"',
+            'titel = "mine"',
+            r"mine.titel: got an unknown key; .*did you mean title\?",
+        ),
         (
             "times = 2",
             "times = 0",
