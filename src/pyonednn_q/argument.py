@@ -29,7 +29,6 @@ __all__ = [
     "applied",
     "broadcast",
     "check_fields",
-    "checked_fields",
     "content",
     "each",
     "fits",
@@ -297,41 +296,6 @@ def _listed(argument: str, values: Any, wanted: str) -> list[Any]:  # noqa: ANN4
 
 
 _WIDEST = 2**63 - 1
-_NONE: Mapping[str, Any] = {}
-
-
-def checked_fields(
-    cls: type, fields: Mapping[str, object], names: Mapping[str, Any] = _NONE
-) -> dict[str, Any]:
-    """Return the fields of a dataclass, each of the type that it is annotated with.
-
-    Parameters
-    ----------
-    cls : type
-        A dataclass.
-    fields : mapping
-        Values by name. Missing ones must have a default.
-    names : mapping, optional
-        Names that annotations use and that the module of the class does not have.
-
-    Raises
-    ------
-    ArgumentError
-        Naming the field that is unknown, missing or of another type.
-    """
-    hints = _hints(cls, tuple(names.items()))
-    for name, value in fields.items():
-        if name not in hints:
-            raise ArgumentError("text", f"{cls.__name__}.{name}", "a field of that class")
-        if not fits(value, hints[name]):
-            wanted = _words(hints[name])
-            got = f"{cls.__name__}.{name} of type {type(value).__name__}"
-            raise ArgumentError("text", got, wanted)
-    for field in dataclasses.fields(cls):
-        is_needed = field.init and field.default is dataclasses.MISSING is field.default_factory
-        if is_needed and field.name not in fields:
-            raise ArgumentError("text", f"{cls.__name__} without {field.name}", "all its fields")
-    return dict(fields)
 
 
 def check_fields(value: Any) -> None:  # noqa: ANN401 - a dataclass
@@ -345,7 +309,7 @@ def check_fields(value: Any) -> None:  # noqa: ANN401 - a dataclass
         Naming the field.
     """
     cls: Any = type(value)
-    for name, hint in _hints(cls, ()).items():
+    for name, hint in _hints(cls).items():
         field = getattr(value, name)
         if not fits(field, hint):
             raise ArgumentError(name, shown(field), _words(hint))
@@ -393,7 +357,7 @@ def _is_wide_enough(value: Any, hint: type) -> bool:  # noqa: ANN401 - a whole n
 
 
 @functools.cache
-def _hints(cls: type, names: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    hints = get_type_hints(cls, vars(sys.modules[cls.__module__]), dict(names))
+def _hints(cls: type) -> dict[str, Any]:
+    hints = get_type_hints(cls, vars(sys.modules[cls.__module__]))
     # Fields that no caller gives follow from the others.
     return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}

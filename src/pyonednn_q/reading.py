@@ -172,7 +172,7 @@ def _complaint(
         if field[2] not in names:
             return ArgumentError(place(*where) + label, "an unknown key", _one_of(names, field[2]))
         form, value = names[field[2]], None
-    return ArgumentError(place(*where) + label or "description", told(value), _words(form, value))
+    return ArgumentError(place(*where) + label or "value", told(value), _words(form, value))
 
 
 def _kinds(form: Any) -> list[Any]:  # noqa: ANN401 - one of msgspec's

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pyonednn_q.argument import checked_fields, fits, instance
+from pyonednn_q.argument import check_fields
 from pyonednn_q.compose.choice import Choice, Option
 from pyonednn_q.compose.record import Record
 from pyonednn_q.errors import ArgumentError
@@ -22,7 +22,6 @@ from pyonednn_q.expr.steps import (
     Leaf,
     PRelu,
     Round,
-    Step,
     Sum,
 )
 from pyonednn_q.expr.vec import Vec
@@ -31,10 +30,11 @@ from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.post_ops import POST_OPS
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.reading import decoded
 from pyonednn_q.rewrite.rule import Exactness
 from pyonednn_q.shown import shown
 
-__all__ = ["dumps", "loads", "parsed"]
+__all__ = ["dumps", "loads"]
 
 SCHEMA = 1
 
@@ -53,7 +53,7 @@ _VALUES = (
     Choice,
     Option,
 )
-_FORMS = {"Vec": Vec, "Chain": Chain, "Step": Step}
+_MADE: dict[str, Any] = {"Vec": Vec, "Chain": lambda steps: Chain(*steps)}
 _FOLLOWS = {"Plan": ("notes",)}  # what texts once held of it, and what follows from the rest
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*_STEPS, *_VALUES, *POST_OPS)}
@@ -80,35 +80,15 @@ def loads(text: str, classes: Mapping[str, type] | None = None) -> object:
         Not such a text: no JSON, another schema, an unknown class or field, or a field of another
         type.
     """
-    data = parsed("text", text)
+    data = decoded("text", text)
     if not isinstance(data, dict) or data.get("schema") != SCHEMA or "value" not in data:
         got = f"schema {shown(data.get('schema'))}" if isinstance(data, dict) else shown(data)
         raise ArgumentError("text", got, f"schema {SCHEMA}")
     try:
-        return _value(data["value"], {**_CLASSES, **(classes or {})})
+        return _value(data["value"], {**_CLASSES, **_MADE, **(classes or {})})
     except RecursionError:
-        raise _endless("text") from None
-
-
-def parsed(argument: str, text: object) -> Any:  # noqa: ANN401 - whatever the text says
-    """Return the value of a JSON text.
-
-    Raises
-    ------
-    ArgumentError
-        No JSON, or lists in lists without end.
-    """
-    instance(argument, text, str)
-    try:
-        return json.loads(str(text))
-    except RecursionError:
-        raise _endless(argument) from None
-    except ValueError as problem:
-        raise ArgumentError(argument, str(problem), "JSON") from problem
-
-
-def _endless(argument: str) -> ArgumentError:
-    return ArgumentError(argument, "values in values without end", "some levels of them")
+        got = "values in values without end"
+        raise ArgumentError("text", got, "some levels of them") from None
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any field
@@ -139,11 +119,21 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
     fields = {key: _value(item, classes) for key, item in plain.items() if key not in ignored}
     if name == "float" and str(fields.get("value")) in _FLOATS:
         return _FLOATS[str(fields["value"])]
-    if name == "Vec" and fits(fields.get("value"), float | tuple[float, ...]):
-        return Vec(fields["value"])
-    if name == "Chain" and fits(fields.get("steps"), tuple[Step, ...]):
-        return Chain(*fields["steps"])
     if name not in classes:
         got = f"{name} with {', '.join(fields) or 'no fields'}"
         raise ArgumentError("text", got, "a class of a plan and its fields")
-    return classes[name](**checked_fields(classes[name], fields, {**classes, **_FORMS}))
+    cls = classes[name]
+    for field in () if name in _MADE else dataclasses.fields(cls):
+        has_none = field.default is dataclasses.MISSING is field.default_factory
+        if has_none and field.name not in fields:  # though a constructor may have a default
+            raise ArgumentError("text", f"{name} without {field.name}", "all its fields")
+    try:
+        value = cls(**fields)
+        if name not in _MADE:
+            check_fields(value)
+    except ArgumentError as error:
+        got = f"{name}.{error.argument}: {error.got}"
+        raise type(error)("text", got, error.wanted) from error
+    except (TypeError, AttributeError) as error:  # of Python: an unknown field, or no such value
+        raise ArgumentError("text", f"{name}: {error}", "the fields of that class") from error
+    return value

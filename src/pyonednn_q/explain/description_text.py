@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from pyonednn_q.argument import instance, whole
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.reading import decoded
 from pyonednn_q.shown import shown
 
 __all__ = ["dumps", "parse"]
@@ -31,26 +30,7 @@ def parse(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the text says
         Neither of the two.
     """
     instance("name", name, str)
-    name = name or "text"
-    instance(name, text, str)
-    is_json = text.lstrip().startswith("{")
-    try:
-        if is_json:
-            return json.loads(text, object_pairs_hook=_once)
-        return msgspec.toml.decode(text)
-    except RecursionError:
-        raise ArgumentError(name, "tables in tables without end", "a few levels") from None
-    except (ValueError, msgspec.DecodeError) as problem:
-        raise ArgumentError(name, str(problem), "JSON" if is_json else "TOML") from problem
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        names = [key for key, _ in pairs]
-        twice = next(key for key in names if names.count(key) > 1)
-        raise ArgumentError(twice, "the same key twice", "it once")
-    return table
+    return decoded(name or "text", text, "TOML or JSON")
 
 
 def dumps(tables: Mapping[str, Any]) -> str:

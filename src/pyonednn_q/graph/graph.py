@@ -20,6 +20,7 @@ from pyonednn_q.graph.edges import check_no_circle
 from pyonednn_q.graph.frozen import Restored, equal, read_only, reduced
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.qparams import QParams
+from pyonednn_q.reading import decoded
 from pyonednn_q.report.graph_drawing import Box, figure
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shortened, shown
@@ -241,9 +242,8 @@ class Graph:
         ArgumentError
             Text that it did not write.
         """
-        instance("text", text, str)
+        parts = decoded("text", text)
         try:
-            parts = json.loads(text)
             if parts[_HEAD] != _VERSION:
                 got = f"version {shown(parts[_HEAD])}"
                 raise ArgumentError("text", got, f"a graph of version {_VERSION}")

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import instance, path
-from pyonednn_q.compose.codec import parsed
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.graph.kind import Kind
@@ -21,6 +20,7 @@ from pyonednn_q.onnx.moves_at_branches import with_moves_before_quantizers
 from pyonednn_q.onnx.own_functions import own_function
 from pyonednn_q.onnx.shape_inference import node_proto, value_proto
 from pyonednn_q.onnx.subgraphs import graphs_of
+from pyonednn_q.reading import decoded
 from pyonednn_q.shown import install, shown
 
 _IR_VERSION = 10  # has all types that a graph may have, and is no newer than the runtimes
@@ -138,7 +138,7 @@ def options_of(metadata: Iterable[tuple[str, str]]) -> dict[str, Any]:
     if text is None:
         return {}
     argument = f"model: metadata {_KEY}"
-    options = parsed(argument, text)
+    options = decoded(argument, text)
     if not isinstance(options, dict) or options.get("version") != _VERSION:
         got = options.get("version") if isinstance(options, dict) else options
         raise ArgumentError(argument, shown(got), f"version {_VERSION}")

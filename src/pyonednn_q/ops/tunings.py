@@ -7,19 +7,18 @@ problem with its attributes; a file may hold those of many.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from pyonednn_q.argument import checked_fields, content
+from pyonednn_q.argument import content
 from pyonednn_q.argument import path as as_path
-from pyonednn_q.compose.codec import parsed
 from pyonednn_q.cpu import cpu_name
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.ops.gain import Tuning
 from pyonednn_q.ops.tuning import rounds_alike, tune, way
-from pyonednn_q.shown import shown
+from pyonednn_q.reading import converted, decoded
 
 if TYPE_CHECKING:
     import os
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.tuning import Make
 
-SCHEMA = 2
 _KNOWN: dict[Key, Tuning] = {}
 _LOCK = Lock()
 
@@ -59,6 +57,18 @@ class Key:
             after="; ".join(usual.after),
             layout=layout,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    key: Key
+    tuning: Tuning
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    schema: Literal[2]
+    tunings: tuple[_Entry, ...]
 
 
 def tuned(usual: Planned, make: Make, forms: Sequence[Form], layout: str) -> Planned:
@@ -92,10 +102,9 @@ def save_tuning(path: str | os.PathLike[str]) -> int:
     """
     with _LOCK.held:
         known = list(_KNOWN.items())
-    rows = [{"key": asdict(key), "tuning": asdict(tuning)} for key, tuning in known]
-    text = json.dumps({"schema": SCHEMA, "tunings": rows}, indent=1)
-    as_path("path", path).write_text(text + "\n", "utf-8")
-    return len(rows)
+    written = _Written(2, tuple(_Entry(*each) for each in known))
+    as_path("path", path).write_text(json.dumps(asdict(written), indent=1) + "\n", "utf-8")
+    return len(known)
 
 
 def load_tuning(path: str | os.PathLike[str]) -> int:
@@ -114,16 +123,12 @@ def load_tuning(path: str | os.PathLike[str]) -> int:
         Not such a file.
     """
     file = as_path("path", path)
-    wanted = "a file that save_tuning wrote"
     try:
-        data = parsed("path", content("path", file))
-        if data["schema"] != SCHEMA:
-            raise ArgumentError("schema", shown(data["schema"]), str(SCHEMA))
-        read = dict(_entry(row) for row in data["tunings"])
+        rows = converted("", decoded("", content("", file)), _Written).tunings
     except ArgumentError as error:
-        raise ArgumentError("path", f"{file}: {error.argument}: {error.got}", wanted) from error
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ArgumentError("path", f"{file}: {error}", wanted) from error
+        got = f"{file}: {error.argument}: {error.got} instead of {error.wanted}"
+        raise ArgumentError("path", got, "a file that save_tuning wrote") from error
+    read = {row.key: replace(row.tuning, timings=()) for row in rows}
     with _LOCK.held:
         _KNOWN.update(read)
     here = _here()
@@ -143,11 +148,6 @@ def _here() -> dict[str, Any]:
         "library": ".".join(map(str, runtime.version())),
         "runtime": runtime.threading_runtime(),
     }
-
-
-def _entry(row: dict[str, Any]) -> tuple[Key, Tuning]:
-    kept = {name: row["tuning"][name] for name in ("way", "usual", "gain")}
-    return Key(**checked_fields(Key, row["key"])), Tuning(**checked_fields(Tuning, kept))
 
 
 def _again(known: Tuning, usual: Planned, make: Make, forms: Sequence[Form]) -> Planned | None:

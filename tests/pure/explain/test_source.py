@@ -29,8 +29,8 @@ BAD = [
     ("op = ", "layer: got Invalid value.*wanted TOML"),
     ('{"op": }', "layer: got .*line 1.*wanted JSON"),
     ("op = 1\nop = 2", "layer: got .*overwrite"),
-    ('{"op": 1, "op": 2}', "op: got the same key twice"),
-    ('{"a":' * 100_000, "layer: got tables in tables"),
+    ('{"op": 1, "op": 2}', "layer: got 'op' twice; wanted each key of a table once"),
+    ('{"a":' * 100_000, "layer: got values in values"),
     ("a = " + "[" * 100_000, "layer: got"),
     ('{"op": 1' + "0" * 5000 + "}", "layer: got .*digits"),
 ]
