@@ -17,7 +17,7 @@ from pyonednn_q.acc.split import CODES
 from pyonednn_q.argument import flag, instance, one_of
 from pyonednn_q.compose.absorb import RIGHT_END, Rewritten, left_end, right_end, split_left
 from pyonednn_q.compose.exact import exact_form
-from pyonednn_q.compose.lower import Lowered, lower
+from pyonednn_q.compose.lower import NOTHING, Lowered, lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
@@ -299,6 +299,8 @@ def _lowered(
 
     The primitive then stores f32, and what dst held before would be read as that.
     """
+    if not steps and not apart:
+        return NOTHING
     lowered = lower(steps, facts, policy)
     if apart and not lowered.reason:
         lowered = replace(lowered, reason=apart)
@@ -342,12 +344,12 @@ def _attributes(
     if facts.src_later == "per_tensor":
         names = (SRC_SCALE, *names)
         constants.pop(SRC_ZERO_POINT, None)
-    attr = _structure(names, facts.wei_mask(wei_scale), lowered.post_ops)
     for index, carrier in enumerate(lowered.carriers):
         if carrier.value is not None:
             constants[f"post_op_{index}"] = carrier.value
         if carrier.leaf is not None:
             operands[f"post_op_{index}"] = carrier.leaf
+    attr = _structure(names, facts.wei_mask(wei_scale), lowered.post_ops)
     return attr, tuple(constants.items()), tuple(operands.items())
 
 

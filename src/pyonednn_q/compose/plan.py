@@ -161,9 +161,11 @@ class Plan(Told):
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that the chain names, and the facts, each once, as they occur."""
         leaves = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
-        if self.facts.src_later and self.facts.row_scale is not None:
+        if self.facts.row_scale is not None:
             leaves[SRC_SCALE] = self.facts.row_scale
-        leaves |= {n: Leaf(n, "f32" if n == SRC_SCALE else "s32", "per_tensor") for n in self.later}
+        elif self.facts.src_later:
+            later = self.later
+            leaves |= {n: Leaf(n, "f32" if n == SRC_SCALE else "s32", "per_tensor") for n in later}
         for step in self.chain.steps:
             if isinstance(step, Binary) and isinstance(step.operand, Leaf):
                 leaves[step.operand.name] = step.operand

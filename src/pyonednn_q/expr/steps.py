@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args, overload
 
 from pyonednn_q import dtypes
@@ -281,6 +281,11 @@ class Chain:
     *steps : Step or Chain
         In order of application. A chain among them is spliced in.
 
+    Attributes
+    ----------
+    channels : int or None
+        How many channels the constants have; None: all are per tensor.
+
     Raises
     ------
     ShapeError
@@ -296,6 +301,7 @@ class Chain:
     """
 
     steps: tuple[Step, ...]
+    channels: int | None = field(init=False, repr=False, compare=False)
 
     def __init__(self, *steps: Step | Chain) -> None:
         flat: list[Step] = []
@@ -306,23 +312,17 @@ class Chain:
                 flat.append(step)
             else:
                 raise ArgumentError("steps", type(step).__name__, "steps or chains")
-        object.__setattr__(self, "steps", tuple(flat))
-        _ = self.channels  # which all must have, or none
-        _check_readings(flat)
-
-    @property
-    def channels(self) -> int | None:
-        """How many channels the constants have, or ``None`` if all are per tensor."""
         count: int | None = None
-        for index, step in enumerate(self.steps):
+        for index, step in enumerate(flat):
             channels = step.channels
-            if channels is None or channels == count:
-                continue
-            if count is not None:
+            if count is not None and channels not in {None, count}:
                 name = f"steps[{index}]"
                 raise ShapeError(name, f"{channels} channels", f"{count} as before it")
-            count = channels
-        return count
+            count = channels or count
+        _set(self, "steps", tuple(flat))
+        _set(self, "channels", count)
+        if len(flat) > 1:
+            _check_readings(flat)
 
     def __add__(self, other: Chain) -> Chain:
         if not isinstance(other, Chain):
