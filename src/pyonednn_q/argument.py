@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -330,12 +330,12 @@ def fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - an annotation
     origin = get_origin(getattr(origin, "__value__", None)) or origin  # of an alias: NDArray
     if origin in (Union, UnionType, Literal):
         is_one = fits if origin is not Literal else _is_same
-        return any(is_one(value, one) for one in inner)
+        return any(map(is_one, repeat(value), inner))
     if origin is tuple:
         if not isinstance(value, tuple):
             return False
         if inner[-1] is Ellipsis:
-            return all(fits(item, inner[0]) for item in value)
+            return all(map(fits, value, repeat(inner[0])))
         return len(value) == len(inner) and all(map(fits, value, inner))
     if origin is Mapping and isinstance(value, Mapping):
         return all(fits(key, inner[0]) and fits(one, inner[1]) for key, one in value.items())

@@ -80,6 +80,14 @@ class Plan(Told):
     sums : bool
         The primitive stores bare s32 sums of codes. The zero points of its facts, and `bias`, whole
         numbers with dst's zero point among them, are added to those as integers.
+    later : tuple of str
+        Attributes whose values come with each call.
+    is_whole : bool
+        Whether the primitive does everything, the store included.
+    dst : str
+        Data type that the primitive stores: facts.dst, or f32 when steps are left over.
+    has_bias : bool
+        Whether the primitive is to have a bias.
     """
 
     facts: PrimitiveFacts
@@ -100,11 +108,26 @@ class Plan(Told):
     trace: Trace | tuple[Record, ...] = field(compare=False, repr=False)
     choices: tuple[Choice, ...] = ()
     sums: bool = False
+    later: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    is_whole: bool = field(init=False, repr=False, compare=False)
+    dst: str = field(init=False, repr=False, compare=False)
+    has_bias: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse a plan whose values are not those that its attributes declare."""
         check_fields(self)
         real("rate", self.rate)
+        facts, points = self.facts, 1 if self.attr.src_zero_point is None else 2
+        names_later = (SRC_SCALE, SRC_ZERO_POINT)[:points]
+        has_bias = self.bias is not None or self.bias_later is not None
+        follows = {
+            "later": names_later if facts.src_later == "per_tensor" else (),
+            "is_whole": not self.because,
+            "dst": "f32" if self.because else facts.dst,
+            "has_bias": has_bias and not self.sums,
+        }
+        for name, value in follows.items():
+            object.__setattr__(self, name, value)
         names = sorted((*self.later, *dict(self.constants), *dict(self.operands)))
         if names != sorted(self.attr.names):
             wanted = ", ".join(self.attr.names) or "none"
@@ -143,38 +166,18 @@ class Plan(Told):
         return self.attr.post_ops
 
     @property
-    def has_bias(self) -> bool:
-        """Whether the primitive is to have a bias."""
-        return not self.sums and (self.bias is not None or self.bias_later is not None)
-
-    @property
-    def dst(self) -> str:
-        """Data type that the primitive stores: facts.dst, or f32 when steps are left over."""
-        return self.facts.dst if self.is_whole else "f32"
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the primitive does everything, the store included."""
-        return not self.because
-
-    @property
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that the chain names, and the facts, each once, as they occur."""
         leaves = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
-        if self.facts.src_later and self.facts.row_scale is not None:
+        if self.facts.row_scale is not None:
             leaves[SRC_SCALE] = self.facts.row_scale
-        leaves |= {n: Leaf(n, "f32" if n == SRC_SCALE else "s32", "per_tensor") for n in self.later}
+        elif self.facts.src_later:
+            later = self.later
+            leaves |= {n: Leaf(n, "f32" if n == SRC_SCALE else "s32", "per_tensor") for n in later}
         for step in self.chain.steps:
             if isinstance(step, Binary) and isinstance(step.operand, Leaf):
                 leaves[step.operand.name] = step.operand
         return tuple(leaves.values())
-
-    @property
-    def later(self) -> tuple[str, ...]:
-        """Attributes whose values come with each call."""
-        if self.facts.src_later != "per_tensor":
-            return ()
-        return (SRC_SCALE, SRC_ZERO_POINT)[: 1 if self.attr.src_zero_point is None else 2]
 
     @property
     def acc_scale(self) -> Vec:
@@ -312,7 +315,7 @@ class Plan(Told):
     def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
         # Rules are functions; what they did is text.
         plain = replace(self, trace=self.records)
-        return Plan, tuple(getattr(plain, f.name) for f in fields(plain))
+        return Plan, tuple(getattr(plain, f.name) for f in fields(plain) if f.init)
 
     def __str__(self) -> str:
         return plan_table.text(self.facts.text(), self.chain, self._rows(), self._verdict())

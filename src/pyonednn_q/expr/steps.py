@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args, overload
 
 from pyonednn_q import dtypes
@@ -51,8 +51,8 @@ class Step:
     @property
     def channels(self) -> int | None:
         """Number of channels of the constants, or ``None`` if all are per tensor."""
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             if isinstance(value, Vec) and value.channels is not None:
                 return value.channels
         return None
@@ -313,6 +313,11 @@ class Chain:
     *steps : Step or Chain
         Steps in order of application. A chain among them is spliced in.
 
+    Attributes
+    ----------
+    channels : int or None
+        How many channels the constants have; None: all are per tensor.
+
     Raises
     ------
     ShapeError
@@ -328,6 +333,7 @@ class Chain:
     """
 
     steps: tuple[Step, ...]
+    channels: int | None = field(init=False, repr=False, compare=False)
 
     def __init__(self, *steps: Step | Chain) -> None:
         flat: list[Step] = []
@@ -338,23 +344,17 @@ class Chain:
                 flat.append(step)
             else:
                 raise ArgumentError("steps", type(step).__name__, "steps or chains")
-        object.__setattr__(self, "steps", tuple(flat))
-        _ = self.channels  # which all must have, or none
-        _check_readings(flat)
-
-    @property
-    def channels(self) -> int | None:
-        """Number of channels of the constants, or ``None`` if all are per tensor."""
         count: int | None = None
-        for index, step in enumerate(self.steps):
+        for index, step in enumerate(flat):
             channels = step.channels
-            if channels is None or channels == count:
-                continue
-            if count is not None:
+            if count is not None and channels not in {None, count}:
                 name = f"steps[{index}]"
                 raise ShapeError(name, f"{channels} channels", f"{count} as before it")
-            count = channels
-        return count
+            count = channels or count
+        _set(self, "steps", tuple(flat))
+        _set(self, "channels", count)
+        if len(flat) > 1:
+            _check_readings(flat)
 
     def __add__(self, other: Chain) -> Chain:
         if not isinstance(other, Chain):

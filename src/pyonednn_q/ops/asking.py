@@ -268,7 +268,7 @@ class Asking:
         _check_reach(plan)
         # Operands and slopes have dims that dst's size decides, so what is left over may follow
         # from it; nothing else of a plan knows it.
-        of_size = {BinaryPostOp, PReluPostOp}.intersection(map(type, plan.post_ops))
+        of_size = {BinaryPostOp, PReluPostOp}.intersection(map(type, plan.attr.post_ops))
         if plan.is_whole and not of_size:
             plan = replace(plan, facts=replace(facts, dst_dims=None))
         for other, one in known:
@@ -311,7 +311,7 @@ class Asking:
     def _facts(self, carried: SrcZeroPoint) -> PrimitiveFacts:
         settings, weights = self.settings, self.weights
         wei_point = weights.zero_point
-        if not wei_point.is_per_tensor:
+        if wei_point.array is not None:
             wanted = "zero points that keep wei - zero_point within s8, or one for the tensor"
             raise ArgumentError("wei_q", f"zero points {wei_point}", wanted)
         params = settings.src_q

@@ -12,7 +12,7 @@ from pyonednn_q.ops.float_layer import quantized_layer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.options import ConvOptions, FloatConvOptions, filled, takes
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
-from pyonednn_q.primitive.window import kept, padding_sides, per_dim
+from pyonednn_q.primitive.window import Window, kept, padding_sides, per_dim
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -108,11 +108,9 @@ class _Windowed(Operator):
         _, ic, *kernel = self.weights.values.shape
         lo, hi = padding_sides(self.window["padding"], len(kernel))
         gaps = per_dim("dilation", self.window["dilation"], len(kernel))
+        window = Window(tuple(kernel), (1,) * len(kernel), gaps, lo, hi)
         # Further than the window reaches, so that a deconvolution leaves something within padding.
-        lengths = (
-            (k - 1) * gap + 1 + a + b for k, gap, a, b in zip(kernel, gaps, lo, hi, strict=True)
-        )
-        return (1, ic * self.groups, *lengths)
+        return (1, ic * self.groups, *map(sum, zip(window.reach, lo, hi, strict=True)))
 
     def _problem(self, src_dims: Dims, src_dtype: str) -> ConvProblem | DeconvProblem:
         dims = self.weights.values.shape

@@ -199,7 +199,7 @@ class Planned(HotCallable, Told, hot=True):
         for step in plan.chain.steps:
             if isinstance(step, Sum):  # all of a chain read the same
                 self._read = step.dtype or plan.facts.dst
-        self.carries_sum = SumPostOp in map(type, plan.post_ops)
+        self.carries_sum = SumPostOp in map(type, plan.attr.post_ops)
         self.nbytes = primitive.nbytes + (0 if rest is None else rest.nbytes)
         is_alone = not (rest or form.has_leaf) and (self._read is None or self.carries_sum)
         self.inputs = (SRC, *(leaf for leaf, _ in self._inputs)) if is_alone else None

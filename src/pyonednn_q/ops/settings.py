@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -51,6 +51,10 @@ class Settings:
         Carrier of the source's zero point; see `pyonednn_q.compose.zero_point`. Auto is the
         attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
         map, which round the zero point's share on its own, so not with policy "bitwise".
+    dynamic : Dynamic or None
+        How each call quantizes its source, if it does.
+    has_src_point : bool
+        Whether the source has a zero point other than 0.
     """
 
     src_q: QParams | SourceLevels | Dynamic | None
@@ -67,6 +71,8 @@ class Settings:
     requantize: DialectName | None = None
     self_check: SelfCheck = "auto"
     tune: bool = False
+    dynamic: Dynamic | None = field(init=False, repr=False, compare=False)
+    has_src_point: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst", _STORED))
@@ -105,6 +111,12 @@ class Settings:
             raise DTypeError("dst", self.dst, f"{self.dst_q.dtype}, as dst_q says")
         if self.requantize is not None:
             self._check_requantize(self.requantize)
+        src_q = self.src_q
+        dynamic = src_q if isinstance(src_q, Dynamic) else None
+        point = 0 if src_q is None or isinstance(src_q, Dynamic) else src_q.zero_point
+        has_point = point != 0 if dynamic is None else not dynamic.is_symmetric
+        object.__setattr__(self, "dynamic", dynamic)
+        object.__setattr__(self, "has_src_point", has_point)
 
     def _check_requantize(self, name: str) -> None:
         instance("requantize", name, str)
@@ -182,18 +194,6 @@ class Settings:
     def is_int8(self) -> bool:
         """Whether sums are of integers."""
         return self.src_q is not None
-
-    @property
-    def dynamic(self) -> Dynamic | None:
-        """Quantization of the source in each call, if there is one."""
-        return self.src_q if isinstance(self.src_q, Dynamic) else None
-
-    @property
-    def has_src_point(self) -> bool:
-        """Whether the source has a zero point other than 0."""
-        if isinstance(self.src_q, Dynamic):
-            return not self.src_q.is_symmetric
-        return self.src_q is not None and self.src_q.zero_point != 0
 
     @staticmethod
     def as_written(error: ArgumentError) -> ArgumentError:

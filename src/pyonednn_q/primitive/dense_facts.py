@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -83,6 +83,17 @@ class PrimitiveFacts:
     process : Facts, optional
         Version and instruction set. None: what the composer asks for must hold for all.
 
+    Attributes
+    ----------
+    is_int8 : bool
+        Whether sums are of integers.
+    axis : int
+        The channel axis of dst.
+    folded_scale : Vec
+        src_scale · wei_scale, in float64.
+    row_scale : Leaf or None
+        The scale of each row of the source, where that is what comes with each call.
+
     Raises
     ------
     ArgumentError, DTypeError
@@ -111,6 +122,10 @@ class PrimitiveFacts:
     wei_has_min: bool = True
     dst_dims: tuple[int, ...] | None = None
     process: Facts | None = None
+    is_int8: bool = field(init=False, repr=False, compare=False)
+    axis: int = field(init=False, repr=False, compare=False)
+    folded_scale: Vec = field(init=False, repr=False, compare=False)
+    row_scale: Leaf | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", one_of("kind", self.kind, KINDS))
@@ -120,6 +135,8 @@ class PrimitiveFacts:
             flag(name, getattr(self, name))
         for name in ("src", "wei", "dst"):
             object.__setattr__(self, name, dtypes.checked(getattr(self, name), name))
+        object.__setattr__(self, "is_int8", dtypes.is_integer(self.wei))
+        object.__setattr__(self, "axis", self.ndims - 1 if self.kind == "matmul" else 1)
         if (self.src in dtypes.FLOATS) != (self.wei in dtypes.FLOATS) or (
             self.is_int8 and self.src not in dtypes.INT8
         ):
@@ -156,6 +173,7 @@ class PrimitiveFacts:
         if not (self.wei_scale.is_finite and self.wei_scale.least > 0.0):
             got = self.wei_scale.first(lambda s: ~(np.isfinite(s) & (s > 0)))
             raise ArgumentError("wei_scale", got, "finite numbers above 0")
+        object.__setattr__(self, "folded_scale", self.wei_scale * self.src_scale)
         if self.folded_scale.least == 0.0:
             got = f"{self.src_scale} with wei_scale {self.wei_scale}"
             raise ArgumentError("src_scale", got, "scales whose product is not 0 in float64")
@@ -174,6 +192,9 @@ class PrimitiveFacts:
     def _check_later(self) -> None:
         later = one_of("src_later", self.src_later, ("", "per_tensor", *_ROW_EXTENTS))
         object.__setattr__(self, "src_later", later)
+        extent = _ROW_EXTENTS.get(later)
+        row_scale = None if extent is None else Leaf(SRC_SCALE, "f32", extent)
+        object.__setattr__(self, "row_scale", row_scale)
         if not self.src_later:
             return
         if not self.is_int8 or self.src_scale != 1.0 or self.acc != ANYTHING or self.bias_in_acc:
@@ -250,27 +271,6 @@ class PrimitiveFacts:
         )
 
     @property
-    def is_int8(self) -> bool:
-        """Whether sums are of integers."""
-        return dtypes.is_integer(self.wei)
-
-    @property
-    def row_scale(self) -> Leaf | None:
-        """The scale of each row of the source, where that is what comes with each call."""
-        extent = _ROW_EXTENTS.get(self.src_later)
-        return None if extent is None else Leaf(SRC_SCALE, "f32", extent)
-
-    @property
-    def axis(self) -> int:
-        """The channel axis of dst."""
-        return self.ndims - 1 if self.kind == "matmul" else 1
-
-    @property
-    def folded_scale(self) -> Vec:
-        """src_scale · wei_scale, in float64."""
-        return self.wei_scale * self.src_scale
-
-    @property
     def has_bias(self) -> bool:
         """Whether the primitive has a bias already."""
         return self.bias is not None or self.bias_later
@@ -278,7 +278,7 @@ class PrimitiveFacts:
     def wei_mask(self, vec: Vec) -> int:
         """Return the mask of weight scales: one, or one per output channel."""
         instance("vec", vec, Vec)
-        if vec.is_per_tensor:
+        if vec.array is None:
             return 0
         if self.kind == "matmul":
             return mask_from_axis(self.kind, self.wei_ndims - 1, self.wei_ndims)

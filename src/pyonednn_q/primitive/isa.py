@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pyonednn_q.argument import flag, instance
@@ -75,6 +75,11 @@ class InstructionSet:
     vbmi : bool, optional
         Whether the processor has AVX512_VBMI, which no limit takes away; None: not known.
 
+    Attributes
+    ----------
+    bits : int
+        Those of dnnl_cpu_isa_t that stand for what kernels find: the level's, and AVX_VNNI's.
+
     Raises
     ------
     ArgumentError
@@ -84,6 +89,7 @@ class InstructionSet:
     level: str
     vex_vnni: bool = False
     vbmi: bool | None = None
+    bits: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Give each level its one name."""
@@ -95,6 +101,7 @@ class InstructionSet:
         named = {known: name for name, known in _BITS.items()}
         object.__setattr__(self, "level", named.get(bits, self.level))
         object.__setattr__(self, "vex_vnni", self.vex_vnni or _includes(bits, _VEX_VNNI))
+        object.__setattr__(self, "bits", bits | _VEX_VNNI * self.vex_vnni)
 
     @classmethod
     def of(cls, isa: InstructionSet | str) -> InstructionSet:
@@ -163,7 +170,8 @@ class InstructionSet:
             No such level.
         """
         instance("level", level, str)
-        return _includes(_bits(self.level) | _VEX_VNNI * self.vex_vnni, _bits(level))
+        needed = _bits(level)
+        return self.bits & needed == needed
 
     def has_avx512(self) -> bool:
         """Tell whether there is AVX-512, as there is at each level from AVX512_CORE on."""

@@ -49,6 +49,8 @@ class TensorSpec:
     nbytes : int
         Bytes from the first element to the end of the last, gaps included. Without strides: bytes
         of the elements alone; the library may add padding.
+    has_gaps : bool
+        Whether its bytes from the first to the last element hold more than its elements.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class TensorSpec:
     ndim: int = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
     nbytes: int = field(init=False, repr=False, compare=False)
+    has_gaps: bool = field(init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:  # it takes more types than the fields have
 
@@ -91,12 +94,16 @@ class TensorSpec:
             _set(self, "strides", strides)
             if size:
                 elements = 1 + sum(map(mul, strides, dims)) - sum(strides)
-        nbytes = (elements * dtypes.bits(dtype) + 7) // 8
+        bits = dtypes.bits(dtype)
+        nbytes = (elements * bits + 7) // 8
         if nbytes > _MAX_BYTES:
             raise ShapeError("dims", f"{dims}, {nbytes} bytes", f"at most {_MAX_BYTES}")
-        values = (("dims", dims), ("dtype", dtype), ("ndim", len(dims)))
-        for name, value in (*values, ("size", size), ("nbytes", nbytes)):
-            _set(self, name, value)
+        _set(self, "dims", dims)
+        _set(self, "dtype", dtype)
+        _set(self, "ndim", len(dims))
+        _set(self, "size", size)
+        _set(self, "nbytes", nbytes)
+        _set(self, "has_gaps", nbytes * 8 > size * bits)
 
     @classmethod
     def dense(cls, dims: Iterable[int], dtype: DType) -> TensorSpec:
@@ -143,11 +150,6 @@ class TensorSpec:
                 argument, f"byte strides {array.strides}", f"multiples of {array.itemsize}"
             )
         return cls(array.shape, name, tuple(step // array.itemsize for step in array.strides))
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether its bytes from the first to the last element hold more than its elements."""
-        return self.nbytes * 8 > self.size * dtypes.bits(self.dtype)
 
     def lies_as(self, other: TensorSpec) -> bool:
         """Tell whether elements are where those of a tensor of the same dims are.

@@ -61,12 +61,11 @@ class Window:
 
     def gathered(self, lengths: Dims) -> Dims:
         """Return the output lengths of a convolution or pooling; less than 1: it does not fit."""
-        return tuple(
-            (length + lo + hi - reach) // stride + 1
-            for length, lo, hi, reach, stride in zip(
-                lengths, self.padding_lo, self.padding_hi, self.reach, self.stride, strict=True
-            )
-        )
+        sides = zip(self.padding_lo, self.padding_hi, self.reach, self.stride, strict=True)
+        counts: Dims = ()
+        for length, (lo, hi, reach, stride) in zip(lengths, sides, strict=True):
+            counts += ((length + lo + hi - reach) // stride + 1,)
+        return counts
 
     def misses(self, lengths: Dims) -> bool:
         """Tell whether some window of a pooling reaches over padding alone."""

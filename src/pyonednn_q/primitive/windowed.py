@@ -51,6 +51,8 @@ class WindowedProblem(DenseOperation):
         Whether the weights have a group dimension; number of groups, 1 without one.
     ic, oc : int
         Input and output channels of all groups.
+    terms : int
+        How many products a result is the sum of, where all taps meet the source.
     is_depthwise : bool
         Whether every group is one input and one output channel, and there are several.
     window : Window
@@ -70,6 +72,7 @@ class WindowedProblem(DenseOperation):
     groups: int = field(init=False, repr=False, compare=False)
     ic: int = field(init=False, repr=False, compare=False)
     oc: int = field(init=False, repr=False, compare=False)
+    terms: int = field(init=False, repr=False, compare=False)
     is_depthwise: bool = field(init=False, repr=False, compare=False)
     window: Window = field(init=False, repr=False, compare=False)
 
@@ -109,6 +112,7 @@ class WindowedProblem(DenseOperation):
             "groups": groups,
             "ic": ic,
             "oc": oc,
+            "terms": self.wei.size // oc,
             "is_depthwise": groups > 1 and ic == groups == oc,
             "window": Window(wei[-spatial:], self.stride, self.dilation, *sides),
         }
