@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import Meta
 
 from pyonednn_q.argument import instance
-from pyonednn_q.bench.columns import Over, RowInRun, RowStatistics, statistics
+from pyonednn_q.bench.columns import Over, RowInRun, RowStatistics, columns, statistics
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.row import OURS, Row
@@ -31,10 +31,12 @@ from pyonednn_q.dtypes import FLOATS
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.reading import Times, converted, decoded
+from pyonednn_q.report.page import paragraphs
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.report.told import Told
 from pyonednn_q.shown import package_version, shown
 
-__all__ = ["Run", "Total", "in_run", "joined", "metadata"]
+__all__ = ["Run", "Total", "in_run", "joined", "metadata", "rows"]
 
 SCHEMA = 3
 _WRITER = "what `pyonednn-q bench --json` writes"
@@ -73,6 +75,9 @@ class Run(Told):
             for row, median in zip(self.rows, medians, strict=True)
         ]
         return "\n".join([f"{len(self.rows)} rows, {where}", *rows])
+
+    def _repr_html_(self) -> str:
+        return paragraphs([self.summary().partition("\n")[0], *self.warnings]) + rows(self).html()
 
     def limits_of(self, row: Row) -> Limits | None:
         """Return the limits under which a row was measured."""
@@ -312,6 +317,15 @@ def in_run(run: Run) -> Iterator[RowInRun]:
                 disturbed = run.is_disturbed(row, dtype)
                 over[dtype] = Over(ratio.value, ratio.lo, ratio.hi, ratio.is_significant, disturbed)
         yield RowInRun(row, run.limits_of(row), *run.of_peak(row), over)
+
+
+def rows(run: Run, *, verbose: bool = False) -> Table:
+    """Return the rows as a table; verbose: with every column, and intervals."""
+    every = columns(run.rows, run.peers, verbose=verbose)
+    shown = [column for column in every if column.name and column.when(run.rows)]
+    shown.sort(key=lambda column: column.place)
+    cells = [[column.cell(at) for column in shown] for at in in_run(run)]
+    return Table([Column(column.name, column.right) for column in shown], cells)
 
 
 def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:

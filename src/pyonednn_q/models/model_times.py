@@ -144,9 +144,8 @@ def measure(
     Error
         The model cannot be run.
     """
-    progress = Progress(5 + (callers > 1))
     refused: list[tuple[str, str]] = []
-    with runtime.threads(threads):
+    with runtime.threads(threads), Progress(5 + (callers > 1)) as progress:
         progress.phase("probing the machine")
         limits = probe.probe((_INT8, _F32), lambda: None)
         progress.tick()
@@ -168,7 +167,6 @@ def measure(
         samples = node_samples(forms)
         progress.tick()
         layers = _layers(forms, samples, file, threads)
-        progress.clear()
         limits = probe.at_least(limits, layers)
     about = metadata() | {peer: _version(peer) for peer in peers}
     rows = (*_summed(whole, layers), *layers)

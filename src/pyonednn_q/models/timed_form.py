@@ -14,6 +14,7 @@ from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.models.peer_sessions import ready
 from pyonednn_q.native import Prepared
 from pyonednn_q.onnx.fused_node import fused_nodes
+from pyonednn_q.report.progress import counted
 from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def node_samples(forms: Sequence[TimedForm]) -> dict[str, dict[str, list[float]]
     samples: dict[str, dict[str, list[float]]] = {form.dtype: {} for form in forms}
     for form in forms:
         form.times()
-    for _ in range(_NODE_ROUNDS):
+    for _ in counted(range(_NODE_ROUNDS), "rounds of all nodes"):
         for form in forms:
             form.call()  # the caches are its own again
             for name, us in form.times().items():

@@ -205,7 +205,7 @@ def found_ranges(
 
     most = quantizers().samples()
     read = batches if most is None else first_batches(batches, most)
-    states = gathered(finite, read, estimator_of)
+    states = gathered(finite, read, estimator_of, progress=False)
     ends = {name: state.range() for name, state in states.items() if name not in endless}
     known = {name: (float(lo), float(hi)) for name, (lo, hi) in ends.items()}
     return {**dict.fromkeys(endless, (-inf, inf)), **known}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 
+from pyonednn_q.report.progress import counted
 from pyonednn_q.report.table import Column, Table
 
 __all__ = ["LayerSensitivity"]
@@ -42,7 +43,7 @@ class LayerSensitivity(Mapping[str, float]):
         """
         lost: dict[str, float] = {}
         seconds: dict[str, float] = {}
-        for name in names:
+        for name in counted(names, "sensitivity of layers"):
             start = perf_counter()
             lost[name] = sqnr(name)
             seconds[name] = perf_counter() - start
