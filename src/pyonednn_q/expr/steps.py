@@ -316,7 +316,7 @@ class Chain:
     Attributes
     ----------
     channels : int or None
-        How many channels the constants have; None: all are per tensor.
+        Number of channels of the constants; None: all are per tensor.
 
     Raises
     ------

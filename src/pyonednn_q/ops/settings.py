@@ -52,7 +52,7 @@ class Settings:
         attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
         map, which round the zero point's share on its own, so not with policy "bitwise".
     dynamic : Dynamic or None
-        How each call quantizes its source, if it does.
+        Quantization of the source in each call, if there is one.
     has_src_point : bool
         Whether the source has a zero point other than 0.
     """

@@ -78,7 +78,7 @@ class InstructionSet:
     Attributes
     ----------
     bits : int
-        Those of dnnl_cpu_isa_t that stand for what kernels find: the level's, and AVX_VNNI's.
+        Bits of dnnl_cpu_isa_t that stand for what kernels find: the level's, and AVX_VNNI's.
 
     Raises
     ------

@@ -52,7 +52,7 @@ class WindowedProblem(DenseOperation):
     ic, oc : int
         Input and output channels of all groups.
     terms : int
-        How many products a result is the sum of, where all taps meet the source.
+        Number of products that a result is the sum of, where all taps meet the source.
     is_depthwise : bool
         Whether every group is one input and one output channel, and there are several.
     window : Window

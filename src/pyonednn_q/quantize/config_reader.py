@@ -325,8 +325,10 @@ _FIELDS = {
     "warmup_iter_number": "warmup",
 }
 _OUTSIDE = ("export_to_onnx_standard_ops", "quantize_inputs", "quantize_outputs")
-_RANGES: Any = _table(_RANGE) | list[_table(_SCOPED_RANGE, _check_scoped)]  # type: ignore[misc]
-_OVERRIDES: Any = dict[str, _table(_OVERRIDE)]  # type: ignore[misc]
+_List: Any = list  # of tables, which are types at run time only
+_Dict: Any = dict
+_RANGES = _table(_RANGE) | _List[_table(_SCOPED_RANGE, _check_scoped)]
+_OVERRIDES = _Dict[str, _table(_OVERRIDE)]
 _SECTION = _table(
     {
         **dict.fromkeys(_TRAINING, Any),

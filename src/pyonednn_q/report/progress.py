@@ -35,7 +35,7 @@ class Progress:
     steps : int, optional
         Number of ticks of the whole; None: nobody knows.
     name : str
-        What is done, as long as no phase has a name.
+        Name of the work, as long as no phase has a name.
     """
 
     def __init__(self, steps: int | None, name: str = "") -> None:
