@@ -19,6 +19,7 @@ from support.browser import FITS, asked, needs_browser
 PROBLEM = "conv 1x16x8x8 32x16x3x3 padding=1"
 # By command: its arguments, a word for each table's head, and what of standard output a page has.
 PAGES = {
+    "bench": (["MODEL", "--repeat", "5", "--peers", "onnxruntime"], "of roof", "memory of a call"),
     "inspect": ([PROBLEM], "copies us", "scratchpad"),
     "saturation": ([PROBLEM], "flagged", "output channels"),
     "diff": (["MODEL"], "unexplained", "of the whole model"),
@@ -53,6 +54,12 @@ def test_a_page_has_what_is_printed(
     assert re.sub(r"\s+", " ", line) in re.sub(r"\s+", " ", text)
     assert f">{head}</th>" in text
     assert not re.search(r"https?:|@import|url\((?!#)|fetch\(|\s(?:src|href)=", text)
+
+
+def test_a_page_of_bench_draws_the_graph(made: Callable[[str, str], Path], tmp_path: Path) -> None:
+    _, page = written("bench", made, tmp_path)
+    drawn = page.read_text().partition("<h2>Graph</h2>")[2]
+    assert drawn.count("<rect") >= 5
 
 
 @needs_browser

@@ -95,7 +95,7 @@ def _run_model(options: argparse.Namespace) -> int:
         print(times.run.to_json())
     else:
         print(times_report.markdown(times) if options.markdown else times_report.text(times))
-    _write(options, times.run, lambda: times_report.html(times))
+    _write(options, times.run, lambda: times_report.html(times, file.model.graph))
     return 0
 
 

@@ -32,7 +32,7 @@ from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.inspection.layer_file import arrays_of
 from pyonednn_q.primitive.isa import InstructionSet
-from pyonednn_q.report.page import document, preformatted, wide
+from pyonednn_q.report.page import document, folded, wide
 from pyonednn_q.report.progress import counted
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
@@ -80,7 +80,8 @@ def run(options: argparse.Namespace) -> int:
             print(f"without weights that are known beforehand: {', '.join(left_out)}")
     if options.html is not None:
         parts = [("Verdicts", wide(_table(judged)))]
-        parts += [(each.name, preformatted(_text(each))) for each in judged]
+        texts = [(each.name, _text(each)) for each in judged]
+        parts += [(name, folded(text.partition("\n")[0], text)) for name, text in texts]
         page = document("pyonednn-q saturation", " ".join(options.what), parts)
         options.html.write_text(page, "utf-8", "replace")
     return 0 if all(each.verdict.is_exact for each in judged) else SATURATES

@@ -19,6 +19,7 @@ from pyonednn_q.shown import printable
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.row import Rival, Row
+    from pyonednn_q.graph.graph import Graph
     from pyonednn_q.models.model_times import ModelTimes
 
 __all__ = ["html", "markdown", "text"]
@@ -42,8 +43,8 @@ def markdown(times: ModelTimes) -> str:
     return "\n".join([*parts, "", *(f"- {line}" for line in _notes(times))])
 
 
-def html(times: ModelTimes) -> str:
-    """Return the report as a page that needs nothing else."""
+def html(times: ModelTimes, graph: Graph) -> str:
+    """Return the report, and a drawing of the graph that ran, as a page that needs nothing else."""
     layers = [row for row in times.run.rows if row.line not in (WHOLE, AT_ONCE) and row.ops]
     parts: list[tuple[str, str]] = []
     for heading, table in _tables(times):
@@ -53,6 +54,7 @@ def html(times: ModelTimes) -> str:
         parts.append(("Times faster than FP32, layer by layer", bars))
     if layers:
         parts.append(("Roofline", run_page.roofline(times.run, layers)))
+    parts.append(("Graph", graph._repr_html_()))
     parts.append(("What it means", legend(_notes(times))))
     return document(f"pyonednn-q bench: {times.title}", where(times.run), parts)
 
@@ -62,7 +64,9 @@ def _tables(times: ModelTimes) -> Iterator[tuple[str, Table]]:
     if times.callers > 1:
         yield f"The whole model, {times.callers} callers at once", _at_once(times)
     yield "Where the time goes", _shares(times)
-    yield "Layers, in their places", _layers(times)
+    layers = _layers(times)
+    if layers.cells:
+        yield "Layers, in their places", layers
 
 
 def _whole(times: ModelTimes) -> Table:
