@@ -325,8 +325,8 @@ _FIELDS = {
     "warmup_iter_number": "warmup",
 }
 _OUTSIDE = ("export_to_onnx_standard_ops", "quantize_inputs", "quantize_outputs")
-_RANGES: Any = _table(_RANGE) | list[_table(_SCOPED_RANGE, _check_scoped)]  # type: ignore[misc]
-_OVERRIDES: Any = dict[str, _table(_OVERRIDE)]  # type: ignore[misc]
+_SCOPED_RANGES = list.__class_getitem__(_table(_SCOPED_RANGE, _check_scoped))
+_OVERRIDES = dict.__class_getitem__((str, _table(_OVERRIDE)))
 _SECTION = _table(
     {
         **dict.fromkeys(_TRAINING, Any),
@@ -337,7 +337,7 @@ _SECTION = _table(
         "initializer": {
             "batchnorm_adaptation": {"num_bn_adaptation_samples": _Count},
             "precision": _PRECISION,
-            "range": _RANGES,
+            "range": _table(_RANGE) | _SCOPED_RANGES,
         },
         "overflow_fix": Literal["enable", "first_layer_only", "disable"],
         "preset": Literal["performance", "mixed"],

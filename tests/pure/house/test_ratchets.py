@@ -20,9 +20,9 @@ TREES = {name: ast.parse(text) for name, text in SOURCES.items()}
 # the place of something there. The design wants 5000 a room.
 BUDGETS = {
     "onnx": 18_300,
-    "quantize": 7_900,
+    "quantize": 7_800,
     "ops": 7_500,
-    "bench": 5_700,
+    "bench": 5_600,
     "native": 4_900,
     "faults": 3_600,
     "models": 3_600,
@@ -34,7 +34,7 @@ BUDGETS = {
     "emulate": 2_400,
     "predict": 2_400,
     "expr": 2_300,
-    "files": 2_300,
+    "files": 2_500,
     "rewrite": 2_200,
     "inspection": 2_000,
     "acc": 1_900,
