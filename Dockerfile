@@ -11,7 +11,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 RUN python3 -m venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH
-RUN pip install --no-cache-dir 'pybind11>=3' 'scikit-build-core>=0.11.2' numpy msgspec ml_dtypes
+RUN pip install --no-cache-dir 'pybind11>=3' 'scikit-build-core>=0.11.2' numpy msgspec rich ml_dtypes
 COPY . /source
 RUN pip install --no-cache-dir --no-deps --no-build-isolation /source \
     && pip uninstall -y pybind11 scikit-build-core

@@ -1,4 +1,4 @@
-"""What a single argument must be, and the fields of a value: the checks that everything shares.
+"""Checks of single arguments and of the fields of a value, which all rooms share.
 
 Each names the argument when it refuses, and returns the value as a plain one of ours. An exception
 that a caller's object raises, when it is asked for a number, an item or an array, becomes an
@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -85,7 +85,7 @@ def function(argument: str, value: object) -> None:
 
 
 def applied(argument: str, function: Callable[[Any], Any], value: Any) -> Any:  # noqa: ANN401
-    """Return what a caller's function makes of an array or a number: as many numbers, or truths."""
+    """Return the result of a caller's function for an array: as many numbers, or truths."""
     try:
         result = np.asarray(function(value))
     except Error:
@@ -119,13 +119,13 @@ def real(
     Parameters
     ----------
     argument : str
-        Its name.
+        Name of the argument.
     value : object
         A number of Python or NumPy.
     infinite : bool
         Infinities will do.
     wide : bool
-        It need be finite in float64 only.
+        Whether the value need be finite in float64 only.
     """
     if not isinstance(value, (int, float, np.integer, np.floating)):
         raise ArgumentError(argument, shown(value), "a number")
@@ -206,14 +206,14 @@ def path(argument: str, value: Any) -> Path:  # noqa: ANN401
 
 
 def content(argument: str, file: Path) -> str:
-    """Return what a file holds: text in UTF-8.
+    """Return the content of a file: text in UTF-8.
 
     Raises
     ------
     ArgumentError
-        It is not in UTF-8.
+        The file is not in UTF-8.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     try:
         return file.read_text("utf-8-sig")
@@ -227,9 +227,9 @@ def numbers(argument: str, value: object, kinds: str = "iuf") -> Array:
     Parameters
     ----------
     argument : str
-        Its name.
+        Name of the argument.
     value : array_like
-        It is not copied if it is an array.
+        Array, which is not copied, or what NumPy makes an array of.
     kinds : str
         Kinds of NumPy dtypes that are taken: signed and unsigned integers, floats, booleans ("b").
 
@@ -330,12 +330,12 @@ def fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - an annotation
     origin = get_origin(getattr(origin, "__value__", None)) or origin  # of an alias: NDArray
     if origin in (Union, UnionType, Literal):
         is_one = fits if origin is not Literal else _is_same
-        return any(is_one(value, one) for one in inner)
+        return any(map(is_one, repeat(value), inner))
     if origin is tuple:
         if not isinstance(value, tuple):
             return False
         if inner[-1] is Ellipsis:
-            return all(fits(item, inner[0]) for item in value)
+            return all(map(fits, value, repeat(inner[0])))
         return len(value) == len(inner) and all(map(fits, value, inner))
     if origin is Mapping and isinstance(value, Mapping):
         return all(fits(key, inner[0]) and fits(one, inner[1]) for key, one in value.items())
@@ -359,4 +359,5 @@ def _is_wide_enough(value: Any, hint: type) -> bool:  # noqa: ANN401 - a whole n
 @functools.cache
 def _hints(cls: type) -> dict[str, Any]:
     hints = get_type_hints(cls, vars(sys.modules[cls.__module__]))
-    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+    # Fields that no caller gives follow from the others.
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}

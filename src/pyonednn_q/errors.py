@@ -155,7 +155,7 @@ class OutOfMemoryError(OneDNNError, MemoryError):
     Parameters
     ----------
     status, call, problem, detail : str
-        As in `OneDNNError`; `detail` has the bytes of each tensor.
+        Arguments of `OneDNNError`; `detail` has the bytes of each tensor.
     """
 
 
@@ -165,7 +165,7 @@ class UnsupportedError(OneDNNError):
     Parameters
     ----------
     status, call, problem, detail : str
-        As in `OneDNNError`.
+        Arguments of `OneDNNError`.
     explain, suggest : callable, optional
         Return the (implementation, reason) pairs, and the nearest variants that are supported.
         Called once, when `reasons`, `variants` or the text is first read: reasons cost a child
@@ -198,7 +198,7 @@ class UnsupportedError(OneDNNError):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """What would be supported instead, nearest first; empty when nothing near was found."""
+        """Problems that would be supported, nearest first; empty when nothing near was found."""
         if self._variants is None:
             suggest, self._suggest = self._suggest, None
             self._variants = _answer(suggest)
@@ -248,7 +248,7 @@ class KnownWrongError(UnsupportedError):
     Parameters
     ----------
     status, call, problem, detail, explain, suggest
-        As in `UnsupportedError`.
+        Arguments of `UnsupportedError`.
     guards : tuple of str
         Ids of the rows of the guard table that match.
     """
@@ -274,7 +274,7 @@ class SaturationError(UnsupportedError):
     Parameters
     ----------
     status, call, problem, detail, explain
-        As in `UnsupportedError`.
+        Arguments of `UnsupportedError`.
     channels : tuple of int
         Output channels that are not exact for every source.
     """

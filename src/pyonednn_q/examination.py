@@ -1,4 +1,4 @@
-"""Which oneDNN is used, whether it works, and what to do if not.
+"""Examination of the oneDNN that is used: which it is, whether it works, and a remedy if not.
 
 The examination runs in a child process that writes down one fact after the other, so that a library
 which crashes or hangs is a finding too. Judging the facts is a pure function.

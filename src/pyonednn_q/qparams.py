@@ -53,7 +53,7 @@ _HELD = {"s4": "s8", "u4": "u8"}  # what holds codes of 4 bits, one in each byte
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class QParams:
-    """How a tensor is quantized: real = scale · (q − zero_point).
+    """Quantization of a tensor: real = scale · (q − zero_point).
 
     A value: compared by content, hashable, its arrays are copies that cannot be written.
 

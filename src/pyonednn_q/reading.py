@@ -1,4 +1,4 @@
-"""What a text or a caller says, as a value of a type; and what is wrong with it, by its place.
+"""Readers of texts and of callers' values: a value of a type, or an error that names the place.
 
 The types are dataclasses and msgspec's structs, and what those hold; `Meta` in an annotation says
 which values will do, for the reader and for a JSON Schema alike.
@@ -109,7 +109,7 @@ def converted(name: str, value: object, kind: type[T]) -> T:
     name : str
         Name of the value in error messages, before the path of what is wrong.
     value : object
-        What `decoded` returns, or what a caller has in its place.
+        Result of `decoded`, or a value of a caller in its place.
     kind : type
         A dataclass, a struct, or what else msgspec reads.
 

@@ -33,7 +33,7 @@ def shown(value: object, depth: int = 2) -> str:
     value : object
         Anything at all.
     depth : int
-        How many containers deep to look.
+        Number of nested containers to look into.
 
     Examples
     --------

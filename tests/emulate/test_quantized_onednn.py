@@ -156,15 +156,6 @@ def test_bias_add() -> None:
         assert got == [stated.add(v, w, src_q, bias_q, q) for v, w in pairs]
 
 
-def windows(src: Array, kernel: int, stride: int, padding: int) -> Any:
-    n, c, h, w = src.shape
-    for image, channel in np.ndindex(n, c):
-        for top in range(-padding, h + padding - kernel + 1, stride):
-            for left in range(-padding, w + padding - kernel + 1, stride):
-                rows = slice(max(top, 0), top + kernel)
-                yield src[image, channel, rows, max(left, 0) : left + kernel].ravel().tolist()
-
-
 @pytest.mark.parametrize("count_padding", [False, True])
 @pytest.mark.parametrize("dtype", ["s8", "u8"])
 def test_means(dtype: str, count_padding: bool) -> None:
@@ -187,7 +178,7 @@ def test_means(dtype: str, count_padding: bool) -> None:
             )
             size = kernel * kernel
             wanted = []
-            for window in windows(src, kernel, stride, padding):
+            for window in operators.windows(src, kernel, stride, padding):
                 outside = size - len(window) if count_padding else 0
                 count = size if count_padding else len(window)
                 wanted.append(stated.mean(window, outside, count, src_q, q))
@@ -209,7 +200,7 @@ def test_maxima(dtype: str) -> None:
     src = codes(np.random.default_rng(6), dtype, (2, 64, 6, 5))
     for kernel, stride, padding in ((3, 2, 1), (2, 1, 0)):
         got = call(quantized.max_pool, src, kernel, stride=stride, padding=padding)
-        assert got == [max(window) for window in windows(src, kernel, stride, padding)]
+        assert got == [max(window) for window in operators.windows(src, kernel, stride, padding)]
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

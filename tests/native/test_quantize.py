@@ -9,6 +9,7 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.native.passes import as_rows, quantize, ranges
+from support.calls import layouts
 from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
 
 F = np.float32
@@ -63,16 +64,9 @@ def test_what_is_no_number_is_found_wherever_it_is(at: int, bad: float) -> None:
 
 
 LAYOUTS: dict[str, Any] = {
-    "channels last": lambda x: np.ascontiguousarray(np.moveaxis(x, 1, -1)).transpose(0, 3, 1, 2),
-    "row-major": np.ascontiguousarray,
-    "fortran": np.asfortranarray,
-    "reversed": lambda x: np.ascontiguousarray(x[::-1, :, ::-1])[::-1, :, ::-1],
-    "gaps": lambda x: np.repeat(x, 2, axis=3)[..., ::2],
+    **layouts.LAYOUTS,
     "one value": lambda x: np.broadcast_to(x[0, 0, 0, 0], x.shape),
-    "unaligned": lambda x: np.frombuffer(b"0" + x.tobytes(), np.uint8)[1:].view("f4").reshape(
-        x.shape
-    ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -11,19 +11,10 @@ import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.network import CodeMatMul, LayerNorm, Network, Node, Softmax, Transpose
-from pyonednn_q.primitive import TensorSpec
+from support.one_operation import one_operation
 
 Array = np.ndarray[Any, Any]
 EPS = np.finfo(np.float32).eps
-
-
-def run(operation: Any, *arrays: Array) -> Array:
-    names = [f"x{at}" for at in range(len(arrays))]
-    network = Network(names, [Node("y", operation, tuple(names))], ["y"])
-    specs = {name: TensorSpec.of(each) for name, each in zip(names, arrays, strict=True)}
-    compiled = network.compile(specs)
-    assert "a function of Python" not in compiled.describe()
-    return compiled(*arrays)["y"]
 
 
 def params(rng: np.random.Generator, dtype: str, scale: float) -> pq.QParams:
@@ -61,7 +52,7 @@ def test_a_product_rounds_exact_sums_as_onnx_does(seed: int) -> None:
         b = np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2)
     want = product(a, b, a_q, b_q, y_q)
     one = CodeMatMul(a_q, b_q, y_q)
-    np.testing.assert_array_equal(run(one, a, b), want, strict=True)
+    np.testing.assert_array_equal(one_operation(one, a, b), want, strict=True)
 
 
 def test_a_product_of_turned_heads() -> None:
@@ -89,7 +80,7 @@ def test_softmax_is_near_float64(seed: int) -> None:
     powers = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True))
     want = powers / powers.sum(axis, keepdims=True)
     # Powers of e within 4 units, exponents of up to 32 within half of one, and the sum's roundings.
-    assert (np.abs(run(Softmax(axis), x) - want) <= (dims[axis] + 40) * EPS * want).all()
+    assert (np.abs(one_operation(Softmax(axis), x) - want) <= (dims[axis] + 40) * EPS * want).all()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -102,7 +93,7 @@ def test_normalization_is_near_float64(seed: int) -> None:
     axes = tuple(range(-count, 0))
     off = x.astype(np.float64) - x.mean(axes, keepdims=True, dtype=np.float64)
     spread = np.sqrt((off**2).mean(axes, keepdims=True) + 1e-5)
-    got = run(LayerNorm(gain, shift, 1e-5), x)
+    got = one_operation(LayerNorm(gain, shift, 1e-5), x)
     # The mean is off by a unit of its own and a few roundings of partial sums.
     size = int(np.prod(dims[-count:]))
     unit = EPS * (np.abs(x).max(axes, keepdims=True) / spread + 1) * (4 + size / 32)
@@ -118,12 +109,12 @@ def test_long_rows_are_as_near(columns: int) -> None:
     off = x.astype(np.float64) - x.mean(-1, keepdims=True, dtype=np.float64)
     exact = off / np.sqrt((off**2).mean(-1, keepdims=True) + 1e-5)
     ones, gain = np.ones(columns, np.float32), rng.normal(1, 1, columns).astype(np.float32)
-    got = run(LayerNorm(ones, ones * 0), x)
+    got = one_operation(LayerNorm(ones, ones * 0), x)
     assert np.abs(got - exact).max() <= 64 * EPS * 20
-    shifted = run(LayerNorm(gain, ones), x)
+    shifted = one_operation(LayerNorm(gain, ones), x)
     np.testing.assert_allclose(shifted, exact * gain + 1, rtol=0, atol=64 * EPS * 20 * 6)
     with runtime.threads(1):
-        np.testing.assert_array_equal(run(LayerNorm(ones, ones * 0), x), got)
+        np.testing.assert_array_equal(one_operation(LayerNorm(ones, ones * 0), x), got)
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:
@@ -131,22 +122,22 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
     one = CodeMatMul(q, q, q)
     x = np.zeros((2, 3, 4), np.uint8)
     with pytest.raises(ShapeError, match="258"):
-        run(one, np.zeros((1, 259), np.uint8), np.zeros((259, 1), np.uint8))
+        one_operation(one, np.zeros((1, 259), np.uint8), np.zeros((259, 1), np.uint8))
     with pytest.raises(ShapeError, match="src"):
-        run(one, x, x)
+        one_operation(one, x, x)
     with pytest.raises(DTypeError, match="src"):
-        run(one, x, np.zeros((2, 4, 3), np.int8))
+        one_operation(one, x, np.zeros((2, 4, 3), np.int8))
     with pytest.raises(ArgumentError, match="src"):
-        run(one, x)
+        one_operation(one, x)
     with pytest.raises(ArgumentError, match="wei_q"):
         CodeMatMul(q, pq.QParams((0.1, 0.2), 0, "u8", axis=0), q)
     with pytest.raises(DTypeError, match="src"):
-        run(Softmax(), x)
+        one_operation(Softmax(), x)
     with pytest.raises(ArgumentError, match="axis"):
-        run(Softmax(3), x.astype(np.float32))
+        one_operation(Softmax(3), x.astype(np.float32))
     ones = np.ones(4, np.float32)
     with pytest.raises(ShapeError, match="gain"):
-        run(LayerNorm(ones[:3], ones[:3]), x.astype(np.float32))
+        one_operation(LayerNorm(ones[:3], ones[:3]), x.astype(np.float32))
     with pytest.raises(ShapeError, match="shift"):
         LayerNorm(ones, ones[:3])
     with pytest.raises(DTypeError, match="gain"):

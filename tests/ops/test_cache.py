@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -29,14 +28,7 @@ SRC = RNG.integers(0, 30, (3, 8)).astype(np.uint8)
 SRC_Q, WEI_Q = QParams(0.5, 2, "u8"), QParams(0.25, 0, "s8")
 Q: dict[str, Any] = {"src_q": SRC_Q, "wei_q": WEI_Q}
 
-
-@pytest.fixture(autouse=True)
-def empty_cache() -> Iterator[None]:
-    limit = operator_cache_info().limit
-    operator_cache_clear()
-    yield
-    operator_cache_limit(limit)
-    operator_cache_clear()
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 def counted(call: Any) -> tuple[int, int]:

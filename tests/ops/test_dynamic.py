@@ -16,34 +16,15 @@ from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, S
 from pyonednn_q.inspection.inspector import inspect
 from pyonednn_q.native import runtime
 from pyonednn_q.ops import ways
-from pyonednn_q.ops.conv import Conv, Deconv
-from pyonednn_q.ops.dense import InnerProduct, MatMul
+from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.ops.functional import matmul
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, Extent
 from support.calls.call import Call
+from support.calls.float_layers import SHAPES, C
 from support.calls.rows import Rows, with_own_range
 
 F = np.float32
-C = 16
-OPERATORS: dict[str, type[Any]] = {
-    "conv": Conv,
-    "deconv": Deconv,
-    "inner_product": InnerProduct,
-    "matmul": MatMul,
-}
-SHAPES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
-    "conv": ((2, 8, 6, 5), (C, 8, 3, 3), {"padding": 1}),
-    "conv groups": ((2, 32, 6, 5), (C, 16, 3, 3), {"groups": 2, "stride": 2}),
-    "deconv": ((2, 8, 5, 4), (C, 8, 2, 2), {"stride": 2}),
-    "inner_product": ((5, 24), (C, 24), {}),
-    "inner_product 2-D": ((3, 4, 2, 3), (C, 4, 2, 3), {}),
-    "matmul": ((7, 24), (24, C), {}),
-    "matmul shared": ((2, 3, 5, 24), (24, C), {}),
-    "matmul batched": ((3, 5, 24), (3, 24, C), {}),
-    "matmul batched twice": ((2, 3, 5, 24), (2, 3, 24, C), {}),
-    "matmul one source": ((1, 5, 24), (3, 24, C), {}),
-}
 PRODUCTS = [name for name in SHAPES if name[0] in "im"]
 SCALE = np.resize([0.25, 0.5, 1.0], C)
 POST = Chain(Affine(np.linspace(0.5, 2.0, C), 0.25), PRelu(np.resize([0.25, 0.5], C)))

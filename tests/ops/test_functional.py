@@ -6,7 +6,7 @@ import ctypes
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,7 @@ RNG = np.random.default_rng(9)
 SRC = RNG.integers(0, 30, (3, 8)).astype(np.uint8)
 Q: dict[str, Any] = {"src_q": QParams(0.5, 2, "u8"), "wei_q": QParams(0.25, 0, "s8")}
 
-
-@pytest.fixture(autouse=True)
-def empty_cache() -> Iterator[None]:
-    limit = operator_cache_info().limit
-    operator_cache_clear()
-    yield
-    operator_cache_limit(limit)
-    operator_cache_clear()
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from pyonednn_q.expr.fq_forms import codes
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.ops.staged import Quantizer
 from pyonednn_q.primitive.tensor import TensorSpec
+from support.calls import layouts
 
 DIMS = (2, 16, 5, 3)
 
@@ -33,14 +34,9 @@ RANGES = {
     "two": (0.0, 2),
 }
 LAYOUTS: dict[str, Any] = {
-    "channels last": lambda x: np.ascontiguousarray(np.moveaxis(x, 1, -1)).transpose(0, 3, 1, 2),
-    "row-major": np.ascontiguousarray,
-    "fortran": np.asfortranarray,
-    "reversed": lambda x: np.ascontiguousarray(x[::-1, :, ::-1])[::-1, :, ::-1],
-    "gaps": lambda x: np.repeat(x, 2, axis=3)[..., ::2],
+    **layouts.LAYOUTS,
     "one value": lambda x: np.broadcast_to(x[0, 0, 0, 0], x.shape),
-    "unaligned": lambda x: np.frombuffer(b"0" + x.tobytes(), np.uint8)[1:].view("f4").reshape(DIMS),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

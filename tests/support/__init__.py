@@ -17,6 +17,7 @@ training_tool              what its configurations are compared for, and its own
 calls, misreadings         calls of operators as values; what one may misunderstand in them
 forms, pooled              layers whose forms mean the same; means with post-ops
 chosen_values              selections of networks beside NumPy, for a child of any level
+one_operation              an operation of networks, alone in one
 group_cases                layers with weights in groups, and what they mean
 attention_steps            an attention on a cache, called token after token
 pools                      pools of every shape that ONNX has, beside onnxruntime and the text

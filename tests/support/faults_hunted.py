@@ -198,10 +198,25 @@ HUNTED_FAULTS = [
         Fault("conv-rows-in-padding-src-zero-point", AMX, rows_in_padding(*how), SRC_POINT)
         for how in ((3, 2, 2, 4), (4, 2, 2, 4))
     ),
-    Fault("conv-few-columns-stored-narrow", AVX2_VNNI, few_columns(5)),
+    Fault("conv-padding-left-over", AVX2_VNNI, few_columns(5)),
     Fault("operand-in-avx2-vnni", ALL, ragged(19), multiplied(19), since=(3, 8, 0)),
     Fault("conv-f32-by-bf16", ALL, by_bf16("u8")),
-    *(Fault("conv-few-columns-stored-narrow", level, few_columns(5)) for level in (VNNI, AVX512)),
+    *(Fault("conv-padding-left-over", level, few_columns(5)) for level in (VNNI, AVX512)),
+    *(
+        Fault(
+            "conv-padding-left-over",
+            level,
+            ConvProblem.of(
+                (1, 47, 12, 17),
+                (3, 47, 3, 8),
+                dst="f32",
+                stride=(3, 9),
+                padding=((0, 1), (4, 4)),
+            ),
+            SUM_F32,
+        )
+        for level in (VNNI, AVX512)
+    ),
     *(
         Fault("deconv-1x1-comparison", level, one_tap(), compared_with(1, 8, 1, 1))
         for level in (VNNI, AVX512)

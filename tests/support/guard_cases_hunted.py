@@ -299,10 +299,11 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for isa in (AVX512, VNNI, AMX)
     ),
     *(
-        ("conv-few-columns-stored-narrow", few_columns(oc), PLAIN, version, VNNI, CONV_VNNI)
+        ("conv-padding-left-over", few_columns(oc), PLAIN, version, VNNI, CONV_VNNI)
         for version in (OLD, NEW)
-        for oc in (1, 5, 16)
+        for oc in (1, 5, 16, 64)
     ),
+    ("conv-padding-left-over", few_columns(5, "f32"), SUM_F32, NEW, VNNI, CONV_VNNI),
     *(
         ("deconv-1x1-comparison", one_tap(), compared_with(*dims), OLD, isa, impl)
         for dims in ((1, 1, 1, 1), (1, 8, 1, 1))
@@ -316,8 +317,8 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
 HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (by_bf16("f32"), PLAIN, NEW, VNNI, "brg_conv_fwd:avx512_core"),
     (by_bf16("u8"), PLAIN, NEW, VNNI, "ref:any"),
-    (few_columns(17), PLAIN, NEW, VNNI, CONV_VNNI),
     (few_columns(5, "s32"), PLAIN, NEW, VNNI, CONV_VNNI),
+    (few_columns(5, "f32"), PLAIN, NEW, VNNI, CONV_VNNI),
     (few_columns(5, stride=2), PLAIN, NEW, VNNI, CONV_VNNI),
     (few_columns(5, padding=1), PLAIN, NEW, VNNI, CONV_VNNI),
     (one_tap(), compared_with(1, 1, 1, 1), NEW, VNNI, "jit_1x1_deconvolution:undef"),

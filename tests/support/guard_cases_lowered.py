@@ -103,7 +103,7 @@ LOWERED: list[tuple[str, Problem, Any, Any, str, str]] = [
         "jit_uni_ncsp_convolution:matmul+brg_matmul:avx512_core",
     ),
     ("matmul-batches-swapped", swapped(), binary(1, 1, 1, 2), OLD, VNNI, "gemm:jit"),
-    ("conv-few-columns-stored-narrow", few_columns(5), PLAIN, OLD, AVX2_VNNI, CONV_AVX2),
+    ("conv-padding-left-over", few_columns(5), PLAIN, OLD, AVX2_VNNI, CONV_AVX2),
 ]
 
 LOWERED_RIGHT: list[tuple[Problem, Any, Any, str, str]] = [

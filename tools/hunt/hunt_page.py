@@ -65,41 +65,51 @@ def _seeds(tallies: Sequence[Tally]) -> str:
 HEAD = """\
 # The hunt
 
-Written by `tools/hunt/hunt.py --page` from its results; do not edit. Problems are odd on purpose:
-sizes around every block of the kernels, groups of one channel, kernels larger than the image, any
-padding, stride and dilation, one to three spatial dimensions, batches that are broadcast, gaps
-between rows, every data type, scales, zero points, sums and other post-ops. With `--plain` they are
-reorders, element-wise operations, sums, pooling and resampling, of tensors whose dimensions lie in
-any order, with gaps, beside bytes that must stay as they are. Each was computed as callers do,
-through the [guard table](guards.md), with freed memory poisoned, and compared with exact integers.
-A seed and a number give the same problem again as long as the hunt itself does not
-change:
+Written by `tools/hunt/hunt.py --page` from its results; do not edit.
+
+The hunt computes problems that are odd on purpose, and compares every result with exact integers.
+Layers have sizes around every block of the kernels, groups of one channel, kernels larger than the
+image, and any padding, stride and dilation. They have one to three spatial dimensions, broadcast
+batches, gaps between rows, every data type, scales, zero points, sums and other post-ops. With
+`--plain`, problems are reorders, element-wise operations, sums, pooling and resampling. Their
+tensors have dimensions in any order, and gaps whose bytes must not change. Each problem runs as the
+call of a user does, through the [guard table](guards.md), while freed memory is poisoned. The same
+seed and number give the same problem as long as the hunt itself does not change:
 
     python tools/hunt/hunt.py --levels AVX2 --seed 2026327 --only 123
 
-What a processor lacks of AMX and AVX_VNNI can be computed, instruction by instruction, so that
-kernels made of them are hunted as well; it takes AVX512_BF16, and says nothing of times:
+On a machine without AMX or AVX_VNNI, their instructions can be emulated one by one, so that the
+hunt reaches kernels made of them. This needs AVX512_BF16, and times mean nothing there:
 
     python tools/hunt/absent_instructions.py python tools/hunt/hunt.py --levels ALL AVX2_VNNI
 
-It found what these rows of the table guard against: `one-channel-groups-in-odd-blocks`,
-`one-channel-one-plane`, `depthwise-window-outside`, `conv-gemm-transposed-wei`,
-`conv-1x1-strided-odd-channels`, `conv-dilated-padded-src-zero-point`, `deconv-beyond-taps`,
-`matmul-bare-nibbles`, `matmul-batch-of-single-rows`, `matmul-nibbles-of-one-row`; and that
-`conv-one-column-out-of-one-channel` shows in f32 and bf16, `operand-in-avx2-vnni` on 3.7,
-`matmul-wei-scale-along-k` in groups of one row, `deconv-stride-s8` on a single place of src,
-`depthwise-eight-taps` with 192 and 256 taps; and, among layouts, `operand-with-gaps`,
-`resampling-of-one-place`, `binary-operand-across-layout`, `pooling-beside-operand`,
-`maxima-stored-early`, `prelu-across-layout`, `sum-into-gaps`, `reorder-shifted-bytes`,
-`deconv-into-gaps`, `deconv-pointwise-plain-wei`, `inner-product-in-two-orders`,
-`inner-product-innermost-images`, `conv-gemm-with-gaps`, `deconv-strided-with-gaps`,
-`matmul-column-with-gaps`, `matmul-row-declared-short`, `matmul-batches-within-rows`,
-`matmul-4d-wei-batches-within`. Parts of
-a run that met one of them were run again behind its row: the counts are those. Layers of the seeds
-that are named here had tensors row-major or channels last, but for sources of matmul; operands of
-seed 2026327 lay as dst. Since then more layers are volumes and skip rows, one in three is laid in
-any order, or as a part of a larger tensor, and processes have one to 16 threads: the numbers of
-those seeds draw other problems now.
-What a row guards against shows where it is left out:
+## Findings
+
+The hunt found the faults behind these rows of the table:
+
+- layers: `one-channel-groups-in-odd-blocks`, `one-channel-one-plane`, `depthwise-window-outside`,
+  `conv-gemm-transposed-wei`, `conv-1x1-strided-odd-channels`, `conv-dilated-padded-src-zero-point`,
+  `deconv-beyond-taps`, `matmul-bare-nibbles`, `matmul-batch-of-single-rows`,
+  `matmul-nibbles-of-one-row`;
+- layouts: `operand-with-gaps`, `resampling-of-one-place`, `binary-operand-across-layout`,
+  `pooling-beside-operand`, `maxima-stored-early`, `prelu-across-layout`, `sum-into-gaps`,
+  `reorder-shifted-bytes`, `deconv-into-gaps`, `deconv-pointwise-plain-wei`,
+  `inner-product-in-two-orders`, `inner-product-innermost-images`, `conv-gemm-with-gaps`,
+  `deconv-strided-with-gaps`, `matmul-column-with-gaps`, `matmul-row-declared-short`,
+  `matmul-batches-within-rows`, `matmul-4d-wei-batches-within`.
+
+It also found that faults of older rows reach further:
+
+- `conv-one-column-out-of-one-channel` in f32 and bf16, and `operand-in-avx2-vnni` in 3.7;
+- `matmul-wei-scale-along-k` in groups of one row, and `deconv-stride-s8` on a single place of src;
+- `depthwise-eight-taps` with 192 and 256 taps.
+
+If a part of a run met such a fault, the part was run again after the row was written; the counts
+below are those of the second run. In the seeds below, tensors of layers were row-major or channels
+last, except sources of matmul; operands of seed 2026327 had the layout of dst. Since then more
+layers are volumes and skip rows. One layer in three has any layout, or is a part of a larger
+tensor, and processes have one to 16 threads. So the numbers of those seeds give other problems now.
+
+To see the fault behind a row, leave the row out:
 
     python tools/hunt/hunt.py --plain --ignore sum-into-gaps --count 40000"""

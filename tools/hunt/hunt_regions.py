@@ -6,6 +6,7 @@ A region draws shapes alone, small and many; numbers, layouts and attributes are
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,18 @@ def skips(rng: Rng) -> LayerShape:
     return _windowed(rng, lengths, kernel, stride, dilation, most_padding=2)
 
 
+def leftovers(rng: Rng) -> LayerShape:
+    """Draw rows that leave over at the end about as much as padding adds at the begin."""
+    lo, columns = int(rng.integers(1, 6)), int(rng.integers(1, 7))
+    kernel = (int(rng.integers(1, 4)), int(rng.integers(1, 9)))
+    stride = (int(rng.integers(1, 4)), lo + int(rng.integers(0, 5)))
+    dilation = (1, int(one(rng, (1, 1, 1, 2))))
+    width = (columns - 1) * stride[1] + (kernel[1] - 1) * dilation[1] + 1
+    lengths = (int(rng.integers(3, 9)), width + int(one(rng, (0, 0, 0, 1))))
+    shape = _windowed(rng, lengths, kernel, stride, dilation, most_padding=0)
+    return replace(shape, window={**shape.window, "lo": (0, lo)})
+
+
 def products(rng: Rng) -> LayerShape:
     """Draw products of batches, of one row above all."""
     batch, m = int(one(rng, (1, 2, 3, 5))), int(one(rng, (1, 1, 1, 2, 3, 7, 16, 33)))
@@ -62,6 +75,7 @@ REGIONS: dict[str, Callable[[Rng], LayerShape]] = {
     "volumes": volumes,
     "rows": rows,
     "skips": skips,
+    "leftovers": leftovers,
     "products": products,
 }
 

@@ -40,7 +40,7 @@ HEAD = """\
 
 Written by `tools/matrix/kernel_models.py`; do not edit.
 
-What a call will return, bit for bit, without running it:
+A kernel model computes in NumPy, bit for bit, what a call will return:
 
 ```python
 import numpy as np
@@ -61,14 +61,15 @@ except pq.errors.NoModelError as error:
     print(error)  # on an instruction set or a version of which nothing is proven
 ```
 
-`model_of` takes the kernel that runs here: for float sources, too, with the operator's range or
-that of each call (`Dynamic`); for what `tune` changed into another form; and with `requantize=`,
-where the sums are the kernel's and the rest is NumPy's statement. A cast to 16 bits after the
-primitive is part of the model; what other primitives do after it has none.
-Models of other kernels need neither them nor the extension:
-`predict.plan_model.plan_model(plan, problem, impl, isa, version)` is of what `compose_chain`
-returned, `predict.kernel_model.kernel_model(problem, attr, impl, isa, version)` of a bare problem.
-All three raise `NoModelError`, with the reason, where nothing is proven.
+`model_of` takes the kernel that runs on this machine. It models float sources, too, with the
+operator's range or with that of each call (`Dynamic`), and forms that `tune` chose. With
+`requantize=`, the sums are those of the kernel, and the dialect is computed as its definition says.
+A cast to 16 bits after the primitive is part of the model; other primitives after it have no model.
+
+Two more functions model kernels of other machines, and need no extension.
+`predict.plan_model.plan_model(plan, problem, impl, isa, version)` models a plan from
+`compose_chain`; `predict.kernel_model.kernel_model(problem, attr, impl, isa, version)` models a
+bare problem. All three raise `NoModelError`, with the reason, where nothing is proven.
 
 A model is the kernel's sum ([saturation.md](saturation.md)) and its operations in float32:
 
@@ -81,18 +82,19 @@ A model is the kernel's sum ([saturation.md](saturation.md)) and its operations 
 5. times the float32 reciprocal of the destination's scale, or divided by it; plus its zero point;
 6. rounded half to even and saturated, or cast.
 
-Zeros of a floating destination keep their signs, relu of a negative value is 0, and max, min and
-clip give their bound where both are zeros. But plain code ("zeros negative") makes -0 of negative
-values in relu and of 0 in abs, and keeps -0 where clip ends at 0; and none is -0 where 0 is added
-at last ("zeros positive"). prelu multiplies what is below 0 (plain code), what has a minus sign
-(up to AVX2), or what is not above 0 (AVX-512).
+Zeros of a floating destination keep their signs. relu of a negative value is 0, and max, min and
+clip give their bound where both are zeros. Two kinds of kernels differ. Plain code ("zeros
+negative") makes -0 of negative values in relu and of 0 in abs, and keeps -0 where clip ends at 0.
+Kernels that add 0 at the end ("zeros positive") never give -0. prelu multiplies values below 0
+(plain code), values with a minus sign (up to AVX2), or values that are not above 0 (AVX-512).
 
 ## Functions
 
-Two kernels that compute tanh do not agree in the last bit, so up to there the model is exact, and
-then it has two ends: `bounds` returns the least and the most that may be stored, `run` raises
-`NoModelError`. An integer destination has the same value at both ends nearly everywhere. With y the
-exact value and u = 2^-24, a kernel is at most so far from it, for every finite x:
+Two kernels that compute tanh do not agree in the last bit. So the model is exact up to such a
+function, and has bounds from there on: `bounds` returns the least and the greatest value that may
+be stored, and `run` raises `NoModelError`. For an integer destination both bounds are the same
+nearly everywhere. Let y be the exact value and u = 2^-24. Then the distance of a kernel's value
+from y is at most this, for every finite x:
 
 BOUNDS
 
@@ -101,40 +103,41 @@ comparisons below was outside.
 
 ## What is proven
 
-A row stands for what was compared with execution, bit for bit, without one difference (functions:
-without one value out of bounds). Anything else has no model and `kernel_model` says so: other
-implementations, instruction sets, versions, features that a row does not name, shapes outside of
-its region, and what [guards.md](guards.md) knows to be wrong. Data are random, with scales that use
-all their bits, and in part steered: results around halves, where each rounding decides.
+A row of the table below was compared with execution, bit for bit, and nothing differed (functions:
+no value was out of bounds). Nothing else has a model, and `kernel_model` says so: other
+implementations, instruction sets and versions, features that a row does not name, and shapes
+outside of its region. Problems that the [guard table](guards.md) knows to be wrong have none
+either. Data are random, with scales that use all their bits. A part of the data is steered to
+results around halves, where each rounding decides.
 
 ### Regions
 
-Kernels have code of their own for many shapes, and one that is right on all that were tried may be
-wrong on the next. So a problem has a class (how many dimensions; one group, one channel, depthwise,
-groups of one channel or of several; which batches) and traits: whether there is one image, whether
-channels fill blocks and how many of them where a group has one input channel, how wide the kernel
-is, strides, dilation, padding and how far it reaches, a kernel longer than src, one place of src
-along it, one column of dst, layouts, rows and columns of products (`predict.region` has them all).
-A proof is a set of classes, each with the traits that were met in it. A problem with another class,
-or with a trait that no problem of its class had, has no model, and the error names it.
+Kernels have separate code for many shapes. A kernel that is right on all shapes that were tried may
+be wrong on the next one. So each problem has a class and traits (`predict.region` has them all).
+The class is the number of dimensions, the kind of groups (one, depthwise, of one channel, of
+several) and the kind of batches. Traits are, for example, a single image, channels that fill
+blocks, the width of the kernel, strides, dilation, padding, layouts, and rows and columns of
+products. A proof is a set of classes, each with the traits that its problems had. A problem with
+another class, or with a trait that no problem of its class had, has no model, and the error names
+it.
 
-Two runs make a region. The first, which each row rests on, compared sums on random problems
-(`tests/support/sum_cases.py`) and orders of operations on some usual ones
-(`tests/support/kernel_cases.py`). Which of its problems an implementation was offered was not
-written down, so this part is what that run visited as a whole; for instruction sets of machines
-that are not at hand, among them all with AMX, it is all there is. The second went for every trait
-of every class on purpose, with random attributes (`tests/support/region_cases.py`), and wrote down
-what each implementation was compared on; of that, a row has what every process that is named here
-visited with its implementation, from u8 and from s8 sources:
+A region comes from two runs. The first run compared sums on random problems
+(`tests/support/sum_cases.py`) and orders of operations on some usual problems
+(`tests/support/kernel_cases.py`). It did not record which implementation was offered for which
+problem, so its part of a region is the same for all implementations. Machines with AMX and some
+others had only this run. The second run drew problems for every trait of every class, with random
+attributes (`tests/support/region_cases.py`). It recorded the problems of each implementation. A row
+has the traits that all of these processes visited with its implementation, from u8 and from s8
+sources:
 
 VISITED
 
 This run found three faults of oneDNN: `operand-of-one-place`, `operand-of-gapped-rows` and
-`depthwise-to-bf16`; behind their guards, nothing differed. Shapes that once were wrong in silence,
-a 3-D convolution of one channel on a single plane and groups of one channel with 33 to 48 outputs,
-are in no region of the kernels that had them wrong.
+`depthwise-to-bf16`. With their guards in place, nothing differed. Two shapes were computed wrong
+before there were guards: a 3-D convolution of one channel on a single plane, and groups of one
+channel with 33 to 48 outputs. They are in no region of these kernels.
 
-What oneDNN does not offer cannot be compared, and leaves these features out:
+These features are missing, since oneDNN does not offer them:
 
 - f16 destinations, below AVX512_CORE_FP16 and in most kernels of 3.7;
 - bf16 destinations, below AVX-512; and for some kernels above, which leave them to others:
@@ -147,9 +150,9 @@ What oneDNN does not offer cannot be compared, and leaves these features out:
 - comparisons in many kernels of 3.7 with AVX-512: their code generation fails
   ([guards.md](guards.md)).
 
-References are left out: plain loops, used only when asked for. So are weights with a zero point,
-4-bit weights, and scales in groups, whose models are functions of their own:
-[what was compared](test_runs.md#outputs-of-models).
+The table has no reference loops, which run only when asked for. It has no weights with a zero
+point, 4-bit weights or scales in groups either: their models are other functions, and
+[another page](test_runs.md#outputs-of-models) says what was compared.
 """
 
 # Processes whose parts with regions were merged.
@@ -305,9 +308,9 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     every = every_feature(rows)
     yield f"\n{sum(row['outputs'] for row in rows):,} outputs compared in all.\n"
     yield f"All features: {', '.join(short(set().union(*every.values())))}.\n"
-    yield "Only products have operands per row. The last column is what else is missing: what"
-    yield "oneDNN does not offer there or the guard table forbids; in parentheses what was run,"
-    yield "but whose outputs could not tell two orders of operations apart.\n"
+    yield "Only products have operands per row. The last column names features that are missing:"
+    yield "oneDNN does not offer them, or the guard table forbids them. In parentheses are"
+    yield "features that ran, but whose outputs could not distinguish two orders of operations.\n"
     letters: dict[tuple[str, ...], str] = {}
     lines = []
     for row in rows:

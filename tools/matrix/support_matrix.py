@@ -294,29 +294,29 @@ NOT_EXPLAINED = "Not explained yet."
 MATRIX_HEAD = """\
 # What oneDNN does with INT8 problems
 
-Written by `tools/matrix/support_matrix.py`; do not edit. Per oneDNN and instruction set, the first
-implementation that the library offers, before [guards](guards.md) and trust rules choose:
+Written by `tools/matrix/support_matrix.py`; do not edit. The tables have the first implementation
+that each oneDNN offers on each instruction set, before [guards](guards.md) and trust rules choose:
 
-- **J** generated code, **G** a matrix product with separate steps around it (15 to 200 times
-  slower), **r** a reference loop (1 000 times and more; refused unless allowed),
-- **x** refused, **a** refused by the attribute,
-- **!** known to be wrong, or not known to be right: stepped over or refused.
+- **J**: generated code; **G**: a matrix product with separate steps around it (15 to 200 times
+  slower); **r**: a reference loop (1 000 times slower or more; refused unless allowed);
+- **x**: refused; **a**: refused by the attribute;
+- **!**: known to be wrong, or not known to be right: passed over or refused.
 
-Columns were measured on an AMD Zen 5, limited to each level. The last one is what an earlier study
-measured on a machine with AMX, by the same rules: five letters for AVX512_CORE_AMX,
-AVX512_CORE_VNNI, AVX512_CORE, AVX2_VNNI and AVX2 (and SSE41), or one for all; 3.13 / 3.7 where they
-differ; ? where it does not say. **Bold**: not as in the study."""
+The columns were measured on an AMD Zen 5, limited to each level. The last column is from an earlier
+study on a machine with AMX, by the same rules. It has five letters, for AVX512_CORE_AMX,
+AVX512_CORE_VNNI, AVX512_CORE, AVX2_VNNI and AVX2 (and SSE41), or one letter for all. If versions
+differ, it has 3.13 / 3.7; a ? means that the study does not tell. **Bold**: not as there."""
 
 GUARDS_HEAD = """\
 # What oneDNN is known to compute wrong
 
-Written by `tools/matrix/support_matrix.py guards` from `pyonednn_q.faults.guards`; do not edit.
-If a row matches an implementation, the next implementation is tried; if none is left, `prepare`
-raises `KnownWrongError` with the row's name and its remedy. Versions 3.7.2 and 3.13.2 were
-measured. Versions between the two are treated as having the faults of both, unless a fix is
-known; later versions as having the faults of 3.13. *read* in a source means that the fault was
-not reproduced, because no processor or version at hand has it. *seen* means that it occurs in
-few of many calls, so no test shows it. [The hunt](hunt.md) searches for more faults."""
+Written by `tools/matrix/support_matrix.py guards` from `pyonednn_q.faults.guards`; do not edit. If
+a row matches an implementation, the next implementation is tried. If none is left, `prepare` raises
+`KnownWrongError` with the row's name and its remedy. Versions 3.7.2 and 3.13.2 were measured. For
+versions between the two, the faults of both are assumed, unless a fix is known; for later versions,
+those of 3.13. In a source, *read* means that the fault was not reproduced, because no processor or
+version at hand has it. *Seen* means that it occurs in few of many calls, so no test shows it.
+[The hunt](hunt.md) searches for more faults."""
 
 READ = """\
 Release notes and threads that were looked up, and tried here where that was possible. Of each of

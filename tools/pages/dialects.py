@@ -26,23 +26,23 @@ Written by `tools/pages/dialects.py`, down to the [studies](#where-the-notes-are
 At its end, an INT8 layer converts each 32-bit sum to a code. Runtimes do this differently: in up to
 a quarter of all outputs, codes differ by one level, seldom by two. Here the arithmetic of each
 runtime has a name, and is called a dialect. In `pyonednn_q.requantize`, `requantizer(name, ...)`
-makes the constants of a dialect from scales, and `requantize` computes it in NumPy;
-`pyonednn_q.native.passes` runs it in C++ on the s32 result of a primitive. oneDNN's attributes can
-express the dialects `onednn*`, and with a round post-op `onnxruntime`, but not the fixed-point
-ones.
+makes the constants of a dialect from scales, and `requantize` computes it in NumPy.
+`pyonednn_q.native.passes` runs it in C++ on the s32 result of a primitive. Attributes of oneDNN can
+express the dialects `onednn*`, and `onnxruntime` with a round post-op. They cannot express the
+fixed-point ones.
 
 `requantize=` selects a dialect in a call, as in
-`Conv(wei, bias, src_q=..., wei_q=..., dst_q=..., requantize="tflite_2step")`. oneDNN computes the
-products, zero points and bias are added as integers, so that sums are exact up to 2^31, and the
-dialect makes the same codes as the runtime. `onnxruntime` is one primitive with a round wherever
-float32 holds all sums and oneDNN has a kernel for it, with the same codes. A bias of integers is
-in units of src_scale · wei_scale in every dialect. oneDNN's own take real numbers as well, and
-add either in float32, after the scales.
+`Conv(wei, bias, src_q=..., wei_q=..., dst_q=..., requantize="tflite_2step")`. The library computes
+the products. Zero points and bias are added as integers, so sums are exact up to 2^31, and the
+dialect makes the same codes as the runtime. `onnxruntime` is one primitive with a round post-op,
+with the same codes, if float32 holds all sums and oneDNN has a kernel for it. A bias of integers is
+in units of src_scale · wei_scale in every dialect. The dialects `onednn*` take real numbers as
+well, and add either in float32, after the scales.
 
-In all of them M = src_scale · wei_scale / dst_scale; "half away" and "half up" say where a half
-goes: away from zero, or upwards. "Off by" says how far a result may be from the real value
-acc · M + zero point before the clamp, in levels (½ is one rounding to the nearest), beside 2^-20 of
-it, which float32 and the bits of a multiplier cost: `self_check` allows no more.
+In all of them M = src_scale · wei_scale / dst_scale. "Half away" rounds a half away from zero,
+"half up" upwards. "Off by" is the largest distance of a result from the real value acc · M + zero
+point before the clamp, in levels. One rounding to the nearest is off by ½. In addition, float32 and
+the bits of a multiplier may cost 2^-20 of the value. `self_check` allows no more.
 
 ## The dialects
 """
@@ -64,14 +64,14 @@ print(difference_report(tflite, onnx, ties=tie_mask(acc, **scales)).text())
 251 of 1000 differ (251000.0 ppm), by up to 1, mean +0.125000, first at (2,), 126 at ties
 ```
 
-`tie_mask` says which sums lie half way between two codes: the other 125 are what two roundings
-cost. Of an operator and somebody else's codes,
-`pq.explain_difference` says which dialect gives them: [inspect.md](../inspect.md).
+`tie_mask` says which sums lie half way between two codes. The other 125 differ because one dialect
+rounds twice. `pq.explain_difference` takes an operator and the codes of another runtime, and says
+which dialect gives them: [inspect.md](../inspect.md).
 
 ## A fused clamp, and a scale for each channel
 
-With `requantize=`, `post` may be one clip: a fused activation, which clamps the codes at its ends,
-rounded half away, as TFLite does for RELU6 (0 to 6), RELU_N1_TO_1 and RELU; or one of SNPS-Caffe's
+With `requantize=`, `post` may be one clip. It is a fused activation (RELU6, RELU_N1_TO_1 or RELU)
+that clamps the codes at its ends, rounded half away, as TFLite does. Or it is one of SNPS-Caffe's
 Saturate modes, whose bounds are codes. `dst_q` may have a scale for each channel of the result
 (SNPS-Caffe's per_channel_scale_output):
 
@@ -112,16 +112,17 @@ by channel     [-39, 36]
 METHODS_HEAD = """
 ## Who uses which
 
-`requantize.method.which_method(framework, op, ...)` answers this. TFLite's kernels, measured,
-by version of the interpreter; per tensor and per channel are alike unless a cell says so. "U2 + D2"
-is U2 in whole vectors of 8 channels and D2 in those left over. `tests/others/oracles` asks the
-LiteRT that `pip install .[oracles]` brings again, and ONNX Runtime and PyTorch, with sums put where
-the rules part: each cell agrees to the last output with its own rule and with no other.
+`requantize.method.which_method(framework, op, ...)` answers this. The table has TFLite's kernels,
+as measured, by version of the interpreter. Per tensor and per channel are the same unless a cell
+says so. "U2 + D2" is U2 in whole vectors of 8 channels and D2 in the remaining channels.
+`tests/others/oracles` repeats the comparison with the LiteRT of `pip install .[oracles]`, ONNX
+Runtime and PyTorch. Its sums are chosen where the rules differ: each cell agrees to the last output
+with its own rule and with no other.
 """
 SNPS_HEAD = """
 SNPS-Caffe's Saturate modes are types and bounds of a requantizer:
 `requantizer(name, **saturate_mode("Signed"), ...)` keeps sums within 12 bits
-(`requantize.quantize_rules.SATURATE_MODES`); of a call, a type and a clip, as above.
+(`requantize.quantize_rules.SATURATE_MODES`). In a call they are a type and a clip, as above.
 
 SNPS-Caffe's own table for its TFLite method, which the kernels above do not follow:
 """

@@ -36,22 +36,22 @@ HEAD = """\
 
 Written by `tools/pages/outside_suites.py`; do not edit.
 
-Whoever writes the code and the tests misreads the same sentence twice. The numbers below were
-written by others: inputs and expected outputs, each compared for equality with what a call of ours
-returns. `tests/others/outside` does so in seconds, from compact files in `tests/data`; the node
-cases of ONNX are compared where `onnx` is installed (`tests/peers`).
+Somebody who writes both the code and its tests can misread a definition in both. So the inputs and
+expected outputs below come from others, and each output is compared for equality with the result of
+our call. `tests/others/outside` does this in seconds, with compact files in `tests/data`. The node
+cases of ONNX are compared if `onnx` is installed (`tests/peers`).
 
 - [TOSA](https://www.mlplatform.org/tosa)'s integer profile: what the generator of its conformance
-  tests gives, against its reference model ({tosa}; {tosa_licence}).
-  Sums of products are asked for as `dst="s32"`, and by `requantize="exact"` with an s32 result,
-  which needs no VNNI to be exact. What a TRANSPOSE_CONV2D puts around its result is the bias alone,
-  and not compared. RESCALE is `tosa_single_round` and `tosa_double_round` of the
-  [dialects](dialects.md), or their kinds where no scales make such a multiplier; INEXACT_ROUND
-  leaves the integer open, and the model's is that of `onnxruntime`.
-- [StableHLO](https://github.com/openxla/stablehlo)'s quantized test data
-  ({stablehlo_licence}): quantize, one operator, quantize again.
-  A product and the quantize after it are one call with `dst_q`, in oneDNN's arithmetic; and from
-  exact sums by `requantize="onednn_one_scale"`.
+  tests gives, against its reference model ({tosa}; {tosa_licence}). We compute sums of products
+  with `dst="s32"`, and with `requantize="exact"` and an s32 result, which needs no VNNI to be
+  exact. Around its result, a TRANSPOSE_CONV2D has places that hold only the bias; they are not
+  compared. RESCALE is `tosa_single_round` and `tosa_double_round` of the [dialects](dialects.md),
+  or the same arithmetic with a multiplier that no scales give. INEXACT_ROUND leaves the result
+  open; the reference model rounds as `onnxruntime`.
+- [StableHLO](https://github.com/openxla/stablehlo)'s quantized test data ({stablehlo_licence}):
+  quantize, one operator, quantize again. We compute a product and the quantize after it in one call
+  with `dst_q`, in oneDNN's arithmetic, and in another with exact sums and
+  `requantize="onednn_one_scale"`.
 - [gemmlowp](https://github.com/google/gemmlowp)'s GEMM vectors
   ({gemmlowp_licence}), the large one captured from a network: one
   `MatMul` with `requantize="tosa_single_round"`.
@@ -79,8 +79,9 @@ WHOLE = """
 
 The {count:,} positive tests of TOSA's integer profile, with DOUBLE_ROUND and INEXACT_ROUND, that
 `tosa_verif_conformance_generator` makes for these operators; ADD and MUL as above. A call refuses
-weights and a bias whose sums could leave 32 bits for some source, even if these do not. Not asked
-for: {long} TRANSPOSE_CONV2D with kernels of 8,192 taps, whose code oneDNN generates for minutes.
+weights and a bias whose sums could leave 32 bits for some source, even if the sums of the test do
+not. Left out: {long} TRANSPOSE_CONV2D with kernels of 8,192 taps, whose code oneDNN generates for
+minutes.
 """
 
 

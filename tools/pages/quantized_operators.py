@@ -36,14 +36,15 @@ tflite [6 6]
 onnxruntime [6 6]
 ```
 
-Dialect `onednn` runs oneDNN's primitives; the others run in NumPy. Steps that oneDNN
-fuses into a primitive (a sum, ReLU, leaky ReLU, PReLU, a power, a sigmoid) belong into the chain of
-a layer; use these functions for operators without a layer, and for the codes of another runtime.
+Dialect `onednn` runs oneDNN's primitives; the others run in NumPy. A sum, a ReLU, leaky ReLU or
+PReLU, a power and a sigmoid belong into the chain of a layer, because oneDNN fuses them into its
+primitive. Use these functions for operators without a layer, and for the codes of another runtime.
 
 ## One call of each
 
-Convolutions and inner products are the calls `conv`, `deconv`, `inner_product`, which end in a
-dialect by `requantize=`, or in oneDNN's arithmetic without it; the others are functions here.
+Convolutions and inner products are the calls `conv`, `deconv`, `inner_product`. They end in the
+dialect of `requantize=`, or in oneDNN's arithmetic without it. The others are functions of
+`emulate`.
 
 ```python
 import numpy as np
@@ -102,24 +103,24 @@ Pad            (1, 2, 6, 6)   [3, 3, 3, 3, 3]
 
 ## Which arithmetic
 
-Convolutions and inner products end in one of the [requantization dialects](dialects.md); what
-follows is everything else. s is a scale, z a zero point, x a code less its zero point, r the
-float32 nearest s_src / s_dst; "D2" multiplies by 31 bits with two roundings, as there; "half up",
-"half away" and "even" say where halves go. All clamp to the type last.
+Convolutions and inner products end in one of the [requantization dialects](dialects.md); the table
+below has all other operators. s is a scale, z a zero point, x a code less its zero point, and r the
+float32 nearest s_src / s_dst. "D2" multiplies by 31 bits with two roundings, as on that page. "Half
+up", "half away" and "even" say where halves go. All clamp to the type last.
 
-`tflite` is LiteRT's reference kernels, `tflite_optimised` its optimised ones (without a delegate),
-`xnnpack` those that its interpreter takes by default: what is not listed is as `tflite`.
-`onnxruntime`
-is its QLinear operators. `tests/others/oracles` compares both with the runtimes themselves to the
-last output. `caffe2` is SNPS-Caffe's procedure and `tpu_mlir` that of BM168x (`tpu_mlir_cv18xx`:
-CV18xx); they are held to their definitions in rational arithmetic (`tests/others/definitions`).
-`tosa` is TOSA's specification, held to its reference model (`tests/others/outside`).
-
-`onednn` is what the named primitive computes, the same on every instruction set from AVX2 on and on
-3.7 and 3.13, each float32 step as printed (`tests/emulate/test_quantized_onednn.py`, in rational
-arithmetic; `sigmoid`, `softmax` and powers but 1 and 2 within the measured error of the kernels).
-Only compiled kernels run; where the library has a reference loop alone, as for the mean of a small
-image of few channels on AVX2, the call is refused by that name.
+- `tflite`: LiteRT's reference kernels; `tflite_optimised`: its optimised kernels without a
+  delegate; `xnnpack`: the kernels that its interpreter takes by default. Operators that are not
+  listed for these two are as in `tflite`.
+- `onnxruntime`: its QLinear operators. `tests/others/oracles` compares these and LiteRT's with the
+  runtimes themselves, to the last output.
+- `caffe2`: SNPS-Caffe's procedure; `tpu_mlir`: that of BM168x; `tpu_mlir_cv18xx`: that of CV18xx.
+  They are compared with their definitions in rational arithmetic (`tests/others/definitions`).
+- `tosa`: TOSA's specification, compared with its reference model (`tests/others/outside`).
+- `onednn`: the named primitive, whose float32 steps are as printed. It gives the same codes on
+  every instruction set from AVX2 on, in 3.7 and in 3.13 (`tests/emulate/test_quantized_onednn.py`,
+  in rational arithmetic). `sigmoid`, `softmax` and powers other than 1 and 2 are within the
+  measured error of the kernels. Only compiled kernels run. If the library has only a reference
+  loop, as for the mean of a small image of few channels on AVX2, the call is refused.
 
 | operator | dialect | arithmetic |
 |---|---|---|
@@ -128,9 +129,9 @@ TAIL = """
 `max_pool` and `arg_max` take codes as they are: scales are positive, so order is kept, and no
 dialect differs. oneDNN has no arg max.
 
-Through floats, the exponentials of `sigmoid` and `softmax` may differ from a runtime's in their
-last bit. The code is then a neighbour only where the real value lies that close to a tie; none did
-in 78,000 outputs of each.
+In floats, the exponentials of `sigmoid` and `softmax` may differ from a runtime's in their last
+bit. Then a code is off by one only if the real value lies that close to a tie; none of 78,000
+outputs of each did.
 
 Worth knowing:
 
@@ -140,15 +141,15 @@ Worth knowing:
   and 0.0749339536 code 1 becomes 1, while its real value is 0.3 of a code.
 - ONNX Runtime's add keeps zero points inside the rounding and fuses its multiply-adds, b's product
   first; its local mean adds the zero point before it rounds, its global mean after.
-- LiteRT's three kernel sets compute a mean over the image in three ways: one output in twenty
-  differs between its reference and XNNPACK, one in seven between its reference and its optimised
-  kernel, which rounds the zero point's share before the sum joins it.
+- LiteRT's three sets of kernels compute a mean over the image in three ways. One output in twenty
+  differs between the reference and XNNPACK, one in seven between the reference and the optimised
+  kernel, which rounds the zero point's share first.
 - XNNPACK's leaky ReLU has 8-bit multipliers: one output in eleven differs from the interpreter's.
 - TPU-MLIR's add on BM168x shifts each product, not their sum: 3 · 77 / 2^7 + 124 · 90 / 2^8 is 46,
   not 45.
 - TPU-MLIR's mean adds the difference of the zero points, and its leaky ReLU compares with the zero
-  point: both are printed otherwise (see [where the notes are
-  wrong](dialects.md#where-the-notes-are-wrong)).
+  point: the note has other formulas for both
+  ([where the notes are wrong](dialects.md#where-the-notes-are-wrong)).
 """
 
 

@@ -24,13 +24,13 @@ HEAD = """\
 Written by `tools/pages/saturation.py`; do not edit.
 
 Kernels without VNNI multiply unsigned source bytes by signed weight bytes and add two neighbouring
-products in 16 bits, with saturation. Those are all kernels on SSE4.1, AVX2 and AVX-512 before
-Cascade Lake; and on newer processors those with a name that ends in `:avx512_core`, or in `:sse41`
-or `:avx2` where there is no AVX-VNNI, which are far down the list but are reached when those before
-them are refused.
+products in 16 bits, with saturation. All kernels do so on SSE4.1, AVX2, and AVX-512 before Cascade
+Lake. On newer processors, kernels do so whose name ends in `:avx512_core`, or in `:sse41` or
+`:avx2` if there is no AVX-VNNI. They are far down oneDNN's list, but run if the kernels before them
+are refused.
 
 With u8 sources, a pair of weights (w0, w1) gives sums from −255 · (w0⁻ + w1⁻) to 255 · (w0⁺ + w1⁺);
-both ends are reached. oneDNN says nothing when they lie outside of [−32768, 32767].
+some source gives each of the two. oneDNN reports no error if a sum lies outside of [−32768, 32767].
 
     from pyonednn_q import predict
 
@@ -41,12 +41,13 @@ both ends are reached. oneDNN says nothing when they lie outside of [−32768, 3
     predict.as_if(problem, src, wei, "AVX2")
     predict.repair(problem, wei, "AVX2").wei          and what it costs: .sqnr
 
-The verdict needs no data, never calls a channel exact that is not, and flags none without a
-witness. Without `impl` it is that of the worst kernel that may be chosen there: with AVX-512, one
-input channel has two kernels that sum apart; groups of odd sizes, and of one channel in 3-D, fall
-to a matrix product, and so may matmuls of batches, weights in a layout of their own, and sources
-and destinations with gaps. `as_if` declines where their sums differ. With VNNI the kernels that use
-it are meant. `native.prepare` asks for the kernel it is about to use, and refuses.
+The verdict needs no data. It never calls a channel exact that is not, and for each flagged channel
+there is a witness. Without `impl`, it is the verdict for the worst kernel that may be chosen. With
+AVX-512, a convolution of one input channel has two kernels with different sums. Groups of odd
+sizes, and of one channel in 3-D, may run as a matrix product; so may matmuls of batches, weights in
+unusual layouts, and sources and destinations with gaps. `as_if` raises an error where their sums
+differ. On a level with VNNI, the verdict is that of kernels with VNNI. `native.prepare` gets the
+verdict for the kernel that it is about to use, and refuses if a channel is flagged.
 
 ## What to do
 
@@ -63,10 +64,10 @@ it are meant. `native.prepare` asks for the kernel it is about to use, and refus
 source to u8 with zero point 128: then no weight loses a bit. `repair_source` keeps u8 sources below
 128, which is safe with any weights.
 
-`half_range(layers, "enable" | "first_layer_only" | "disable")` is what training tools do instead:
-half of the range for whole tensors, needed or not.
+Training tools have another remedy, `half_range(layers, "enable" | "first_layer_only" | "disable")`:
+it halves the range of whole tensors, whether that is needed or not.
 
-## Who meets whom
+## Which products are paired
 
 | pairing | neighbours |
 |---|---|
@@ -78,21 +79,23 @@ half of the range for whole tensors, needed or not.
 | column | one input channel: taps down the columns |
 | none | sums in 32 bits |
 
-"In blocks": sums of more than 256 products (384 with AVX-512) are cut in halves, and an odd half
-parts neighbours. "Either": a matrix product with AVX-512 in fewer than four columns hands parts of
-one column to a kernel of its own, depending on threads; each output is one of two or three sums,
-and the verdict covers all. `as_if` declines where they differ. Row and column need AVX512_VBMI,
-which the processor is asked for whatever `ONEDNN_MAX_CPU_ISA` says: one with no more than AVX-512
-pairs by channels.
-A name such as "AVX512_CORE" leaves that open, too; `InstructionSet("AVX512_CORE", vbmi=False)` of
-`pyonednn_q.primitive.isa` does not, and `native.runtime.isa()` is what this process has.
+"In blocks": sums of more than 256 products (384 with AVX-512) are cut in halves. If a half has an
+odd length, its last product and the next one are no pair. "Either": a matrix product with AVX-512
+and fewer than four columns gives parts of one column to another kernel, depending on the number of
+threads. Each output is one of two or three sums, and the verdict covers all of them. `as_if` raises
+an error where they differ.
+
+Row and column need AVX512_VBMI. oneDNN asks the processor for it, whatever `ONEDNN_MAX_CPU_ISA`
+says; a processor without it pairs by channels. So the name "AVX512_CORE" leaves this open.
+`InstructionSet("AVX512_CORE", vbmi=False)` of `pyonednn_q.primitive.isa` does not, and
+`native.runtime.isa()` is the instruction set of this process.
 
 ## Proof
 
-Emulated sums against executed ones, on random problems with values at the ends of their types.
-Every implementation that was offered and is not in the guard table is compared in every output,
-with and without a source zero point: no output differs. An instruction set with VNNI is among them
-for the kernels that do without it.
+Emulated sums were compared with executed ones, on random problems with values at the ends of their
+types. Every output of every implementation that was offered and is not in the guard table was
+compared, with and without a source zero point: no output differs. Instruction sets with VNNI are in
+the table because of kernels that do not use it.
 """
 
 

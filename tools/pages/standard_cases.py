@@ -30,23 +30,23 @@ HEAD = f"""\
 Written by `tools/pages/standard_cases.py`; do not edit.
 `tests/peers/onnx/test_standard_cases.py` runs all of it again.
 
-The package onnx (here {onnx.__version__}) makes and ships cases for every operator: a model, inputs
-and what they must give, as near as it says. Each runs through `pq.onnx.load`, `fuse` and
-`Model.run` as it is; with all inputs but the first as constants, as models have axes and shapes;
-with all of them as constants; and, of one node, by the first and the last opset that have the
-operator the same. What comes out is right in all of these forms, or refused by a typed error;
-nothing is wrong.
+The package onnx (here {onnx.__version__}) makes and ships cases for every operator: a model,
+inputs, and the expected outputs with their tolerance. Each case runs through `pq.onnx.load`, `fuse`
+and `Model.run` in up to five forms. The first is the case as it is. In two more forms, all inputs
+but the first are constants, as axes and shapes often are, or all inputs are. Cases of one node also
+run by the first and by the last opset with the same definition of the operator. Every form gives
+the expected outputs or is refused by a typed error; nothing is wrong.
 
 """
 OPERATOR = """
 
 ## Operators
 
-Of cases of one node.
+This table has the cases of one node.
 
-- **by**: *here*: an operator of this package; *NumPy*: what stands for `onnx.reference` here;
-  *reference*: `onnx.reference`, compared with ONNX Runtime's results by drawn attributes.
-- **refused**: how many cases, and why.
+- **by**: *here*: an operator of this package; *NumPy*: our replacement of `onnx.reference`;
+  *reference*: `onnx.reference`, which was compared with ONNX Runtime on drawn attributes.
+- **refused**: the number of refused cases, and the reason.
 
 """
 SEVERAL = """
@@ -56,16 +56,15 @@ SEVERAL = """
 """
 WRONG = """
 
-## Otherwise in `onnx.reference`
+## Differences of `onnx.reference`
 
-Its own cases do not show this; drawn attributes do, beside ONNX Runtime and the standard's text.
-What stands for it is in `onnx/reference_*.py`.
+`onnx.reference` differs here from ONNX Runtime and from the standard's text. Its own cases do not
+show this; drawn attributes do. Our replacements are in `onnx/reference_*.py`.
 
 """
 ALONE = """
 
-Alone, `onnx.reference` has these of its own cases otherwise (ImageDecoder needs Pillow, and is not
-looked at):
+`onnx.reference` alone fails these of its own cases (ImageDecoder needs Pillow and was left out):
 
 """
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def sources(problem: Weighted, src: Array, way: Summation) -> Iterator[Array]:
-    """Give what each run multiplies: (batch, groups, positions, outputs), in the runs' order."""
+    """Give the factors of each run: (batch, groups, positions, outputs), in the runs' order."""
     for values in _whole_sources(problem, src, way.pairing):
         for part in cuts(values.shape[2], way.block):
             yield values[:, :, part]

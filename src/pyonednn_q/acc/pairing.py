@@ -1,4 +1,4 @@
-"""How kernels without VNNI sum 8-bit products: who meets whom in a 16-bit addition.
+"""Sums of 8-bit products by kernels without VNNI: pairs of products are added in 16 bits.
 
 They multiply unsigned source bytes by signed weight bytes and add the products of neighbours in 16
 bits with saturation (vpmaddubsw), then go on in 32 bits. Who is whose neighbour depends on how a
@@ -51,7 +51,7 @@ Windowed = ConvProblem | DeconvProblem
 
 
 class Pairing(enum.Enum):
-    """Who is whose neighbour: see the head of this module."""
+    """Rule by which products become neighbours in 16 bits: see the head of this module."""
 
     NONE = "none"
     CHANNELS = "channels"
@@ -65,12 +65,12 @@ class Pairing(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Summation:
-    """How a kernel sums.
+    """Arithmetic of a kernel's sums.
 
     Attributes
     ----------
     pairing : Pairing
-        Which products are added in 16 bits.
+        Rule by which products are paired for additions in 16 bits.
     block : int, optional
         Products are paired anew from each multiple of this index on: where it is odd, the pairs
         behind it shift by one.
@@ -118,7 +118,7 @@ def summations(
     *,
     src_zero_point: bool | None = None,
 ) -> tuple[Summation, ...]:
-    """Return how a kernel may sum: one way, when enough is known.
+    """Return the ways in which a kernel may sum: one way, when enough is known.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _block(length: int, isa: InstructionSet) -> int | None:
 
 
 def _rearranged(problem: Windowed, isa: InstructionSet, impl: str | None) -> Pairing | None:
-    """How a convolution of one input channel walks its kernel, if the processor allows it."""
+    """Return the order of taps in a convolution of one input channel, if the processor has one."""
     possible = (
         isinstance(problem, ConvProblem)
         and problem.ic == problem.groups

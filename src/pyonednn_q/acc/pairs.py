@@ -1,4 +1,4 @@
-"""Which output channels are exact without VNNI, whatever the source holds.
+"""Output channels that are exact without VNNI, whatever the source holds.
 
 A run is a stretch of the sum whose neighbours may meet in a 16-bit addition: the channels of one
 tap, a row of taps, K.
@@ -122,7 +122,7 @@ def safe_by_range(wei: Array) -> bool:
 
 
 def exact_range(isa: InstructionSet) -> tuple[int, int]:
-    """Return what weights may hold so that products with any u8 source are summed exactly."""
+    """Return the range of weights for which products with any u8 source are summed exactly."""
     return (-128, 127) if isa.has_vnni() else (-SAFE, SAFE)
 
 

@@ -1,4 +1,4 @@
-"""What to do about saturation: smaller weights where they are needed, or smaller activations.
+"""Remedies for saturation: smaller weights where they are needed, or smaller activations.
 
     fit     the channels that need it are scaled down until no pair saturates, and no further
     7bit    they are scaled down to [-64, 64], where nothing can, however pairs are formed
@@ -94,12 +94,12 @@ def repair(
     Parameters
     ----------
     problem, wei, isa, impl, src_range
-        As in `saturation`.
+        Arguments of `saturation`.
     how : {"fit", "7bit"}
-        How far weights are scaled down; see the head of this module. With both, weights become
-        even if a kernel halves them.
+        Method: scale weights down as far as needed ("fit") or to 7 bits; see the head of this
+        module. With both, weights become even if a kernel halves them.
     where : {"needed", "all", "none"}
-        Which output channels change: those that some source makes wrong, all, or none.
+        Output channels to change: those that some source makes wrong, all, or none.
     unrounded : array_like of float, optional
         Weights in units of their scale before rounding; with them, weights are rounded only once.
 
@@ -138,7 +138,7 @@ class SourceRepair:
     src : ndarray of uint8
         Codes of the source scaled by 127 / 255 and rounded, so none is above 127.
     factor : float
-        By what to multiply the source scale, 255 / 127. The zero point has to be divided by it too.
+        Factor of the source scale, 255 / 127. The zero point has to be divided by it too.
     sqnr : float
         Signal-to-quantization-noise ratio in dB.
     """
@@ -152,6 +152,11 @@ def repair_source(src: Array) -> SourceRepair:
     """Return u8 activations clipped to [0, 127], for which no pair of products saturates.
 
     127 · (127 + 127) and −127 · (128 + 128) lie within 16 bits.
+
+    Parameters
+    ----------
+    src : ndarray of uint8
+        Codes of the source, of any shape.
 
     Raises
     ------
@@ -249,7 +254,7 @@ def _codes(ideal: Array, factor: Array, *, even: bool) -> Array:
 
 
 def _least(verdict: Verdict) -> Array:
-    """Return how far, at least, each channel has to shrink by the ends of its pairs."""
+    """Return the least factor by which each channel has to shrink, from the ends of its pairs."""
     ends = [max(channel.hi / 32767, channel.lo / -32768, 1.0) for channel in verdict.channels]
     return np.asarray(ends)
 

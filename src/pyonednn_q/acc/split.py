@@ -179,7 +179,7 @@ def terms(wei: Array, limits: tuple[int, int]) -> tuple[Array, ...]:
 def addend(
     problem: DenseProblem, wei: Array, bias: Array | None, src_point: int = 0
 ) -> Array | None:
-    """Return what is added to the sums of codes: bias, zero point of dst, and that of the source.
+    """Return the addend of the sums of codes: bias, zero point of dst, and that of the source.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def addend(
     Returns
     -------
     ndarray of int64, or None
-        In dst's dims, 1 where it does not change; ``None`` where nothing is added.
+        Addend in dst's dims, 1 where it does not change; ``None`` where nothing is added.
     """
     total = np.zeros((1,) * problem.dst.ndim, np.int64)
     if bias is not None:

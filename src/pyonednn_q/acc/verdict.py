@@ -55,14 +55,14 @@ __all__ = ["ChannelVerdict", "Counts", "Verdict", "Witness", "counts", "saturati
 
 @dataclass(frozen=True, slots=True)
 class ChannelVerdict:
-    """What can happen in one output channel.
+    """Largest and smallest sums that can occur in one output channel.
 
     Attributes
     ----------
     channel : int
         Index of the output channel over all groups; the column of a matmul.
     reason : {None, "saturation", "odd weights"}
-        Why a result can be wrong; None: it is exact for every source.
+        Cause of wrong results; None: the channel is exact for every source.
     lo, hi : int
         The least and the greatest sum of two products that a source can give; 0 where none are
         paired.
@@ -212,6 +212,13 @@ def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
     None if the range is too narrow: in every source that was tried, other pairs compensated the
     error.
 
+    Parameters
+    ----------
+    verdict, wei : Verdict and ndarray
+        Result of `saturation`, and the weights that it is about.
+    channel : int
+        A flagged output channel.
+
     Raises
     ------
     ArgumentError
@@ -233,7 +240,7 @@ def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How often given data come out wrong.
+    """Numbers of results that come out wrong for given data.
 
     Attributes
     ----------
@@ -267,6 +274,20 @@ def counts(
     """Return the number of sums of given data that are not exact on a machine.
 
     If kernels may add in several ways on the instruction set, the way with most errors counts.
+
+    Parameters
+    ----------
+    problem, src, wei : Problem, and ndarrays of u8 or s8
+        A convolution, deconvolution, inner product or matmul, and codes in its dims.
+    isa : InstructionSet or str
+        Instruction set of the machine.
+    impl : str, optional
+        Name of the kernel. None: any that may be chosen.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
     """
     instance("problem", problem, Operation)
     instance("src", src, np.ndarray)

@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import Meta
 
 from pyonednn_q.argument import instance
-from pyonednn_q.bench.columns import Over, RowInRun, RowStatistics, statistics
+from pyonednn_q.bench.columns import Over, RowInRun, RowStatistics, columns, statistics
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.row import OURS, Row
@@ -31,10 +31,12 @@ from pyonednn_q.dtypes import FLOATS
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.reading import Times, converted, decoded
+from pyonednn_q.report.page import paragraphs
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.report.told import Told
 from pyonednn_q.shown import package_version, shown
 
-__all__ = ["Run", "Total", "in_run", "joined", "metadata"]
+__all__ = ["Run", "Total", "in_run", "joined", "metadata", "rows"]
 
 SCHEMA = 3
 _WRITER = "what `pyonednn-q bench --json` writes"
@@ -65,7 +67,7 @@ class Run(Told):
         return hash((self.limits, self.warnings, self.rows))  # the metadata is a mapping
 
     def summary(self) -> str:
-        """Return how many rows there are and where it was, and a line for each row."""
+        """Return the number of rows and the machine, and a line for each row."""
         where = ", ".join(filter(None, map(self.metadata.get, ("cpu", "isa"))))
         medians = [f"{row.median_us:.1f} us" if row.samples_us else "-" for row in self.rows]
         rows = [
@@ -73,6 +75,9 @@ class Run(Told):
             for row, median in zip(self.rows, medians, strict=True)
         ]
         return "\n".join([f"{len(self.rows)} rows, {where}", *rows])
+
+    def _repr_html_(self) -> str:
+        return paragraphs([self.summary().partition("\n")[0], *self.warnings]) + rows(self).html()
 
     def limits_of(self, row: Row) -> Limits | None:
         """Return the limits under which a row was measured."""
@@ -200,12 +205,12 @@ class Total:
     Attributes
     ----------
     suite, isa, threads, cache, tail, layout
-        What was measured, as rows have it.
+        Labels of the measurement, as in its rows.
     ms : Mapping of str to float
         Milliseconds by type; types of which a line was refused are left out.
     over_first : Mapping of str to (float, float, float or None)
-        For each type but the first: how many times faster the sum is than that of the first, and
-        the interval that holds the true ratio 19 times of 20.
+        Ratio for each type but the first: how many times faster the sum is than that of the first,
+        and the interval that holds the true ratio 19 times of 20.
     lines : int
         Number of lines in the sum.
     left_out : tuple of str
@@ -277,7 +282,7 @@ class WrittenLimits(Limits):
 
 @dataclass(frozen=True, slots=True)
 class SchemaNumber:
-    """What says by which schema the rest is written."""
+    """Number of the schema by which the rest is written."""
 
     schema: int
 
@@ -314,6 +319,15 @@ def in_run(run: Run) -> Iterator[RowInRun]:
         yield RowInRun(row, run.limits_of(row), *run.of_peak(row), over)
 
 
+def rows(run: Run, *, verbose: bool = False) -> Table:
+    """Return the rows as a table; verbose: with every column, and intervals."""
+    every = columns(run.rows, run.peers, verbose=verbose)
+    shown = [column for column in every if column.name and column.when(run.rows)]
+    shown.sort(key=lambda column: column.place)
+    cells = [[column.cell(at) for column in shown] for at in in_run(run)]
+    return Table([Column(column.name, column.right) for column in shown], cells)
+
+
 def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:
     """Return runs as one, made where `about` says; each doubt says whose it is."""
     doubts = tuple(f"{part.metadata['isa']}: {doubt}" for part in parts for doubt in part.warnings)
@@ -322,7 +336,7 @@ def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:
 
 
 def metadata() -> dict[str, str]:
-    """Return what a reader must know of this machine and process."""
+    """Return facts about this machine and process that a reader must know."""
     return {
         "cpu": cpu_name(),
         "cpus": str(len(os.sched_getaffinity(0))),

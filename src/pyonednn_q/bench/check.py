@@ -29,7 +29,7 @@ from pyonednn_q.check.places import Geometry, exact_sums
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.qparams import along
-from pyonednn_q.report.progress import Progress
+from pyonednn_q.report.progress import counted
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line
@@ -101,14 +101,10 @@ def findings(
         each.check_primitive()
     suites = [suite.find(word) for word in what or suite.names()]
     precisions = precisions or tuple(map(Precision.parse, TYPES))
-    progress = Progress(sum(len(checked.lines) for checked in suites))
-    for checked in suites:
-        progress.phase(f"checking {checked.name}")
+    for at, checked in enumerate(suites, 1):
         of_suite: list[Finding] = []
-        for line in checked.lines:
+        for line in counted(checked.lines, f"checking {checked.name}, {at} of {len(suites)}"):
             of_suite += [check(line, precision) for precision in precisions]
-            progress.tick()
-        progress.clear()
         yield checked.name, of_suite
 
 
@@ -122,7 +118,7 @@ def is_bad(findings: Sequence[Finding]) -> bool:
 
 
 def verdict(name: str, findings: Sequence[Finding]) -> str:
-    """Return how many of a suite's lines are right, and a line of text for each that is not."""
+    """Return the number of a suite's right lines, and a line of text for each other line."""
     wrong = [finding for finding in findings if finding.wrong]
     refused = [finding for finding in findings if finding.refused]
     counts = {"right": len(findings) - len(wrong) - len(refused)}

@@ -101,7 +101,7 @@ def lost(before: Run, after: Run) -> tuple[Row, ...]:
 
 
 def differences(before: Run, after: Run) -> tuple[str, ...]:
-    """Return what the two runs were made with and do not have in common."""
+    """Return the conditions in which the two runs differ."""
     return tuple(
         f"{name}: {before.metadata.get(name)} before, {after.metadata.get(name)} after"
         for name in _MUST_AGREE

@@ -1,4 +1,4 @@
-"""What is fed: Gaussian weights, half-normal activations, and their quantization.
+"""Data to measure with: Gaussian weights, half-normal activations, and their quantization.
 
 Half-normal is what a relu makes of a normal value. Weights are scaled so that results have a
 deviation of about 1, whatever the shape. Large tensors repeat a block: drawing hundreds of millions
@@ -65,11 +65,11 @@ class TypedSample:
     Attributes
     ----------
     src, wei, dst : ndarray
-        In logical dimensions; dst holds the residual that a sum reads, if there is one.
+        Tensors in logical dimensions; dst holds the residual that a sum reads, if there is one.
     src_scale : float
         Real value of one step of src.
     wei_scale : ndarray of float64
-        What one unit of the weights is worth, per output channel; one value for two sources.
+        Real value of a weight code of 1, per output channel; one value for two sources.
     """
 
     src: Array

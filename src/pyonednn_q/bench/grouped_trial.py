@@ -30,7 +30,7 @@ __all__ = ["GroupedTrial"]
 
 @dataclass(frozen=True, slots=True)
 class GroupedTrial:
-    """What computes a case of weights in groups, and the rows that it computes.
+    """Operator for a case of weights in groups, and the rows that it computes.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class GroupedTrial:
         return np.asarray(self.call().reshape(self.case.shape.dst), np.float32)
 
     def told(self, _setting: Setting) -> dict[str, Any]:
-        """Return what a row says of it: columns by name."""
+        """Return columns for its row, by name."""
         group = self.case.precision.group
         return {
             "impl": "ours:groups",

@@ -22,15 +22,15 @@ def layer_times(
     Parameters
     ----------
     layers : mapping of str to mapping of int to callable
-        What runs each layer once, by width: ``lambda: conv(src, out=dst)``. All widths of all
-        layers take turns, so that what the machine does meanwhile meets all of them.
+        Calls of each layer, by width in bits: ``lambda: conv(src, out=dst)``. All widths of all
+        layers take turns, so that other work of the machine disturbs all of them alike.
     min_time : float
         Timed seconds of each, on average.
 
     Returns
     -------
     dict
-        As `pyonednn_q.quantize.assign_bits` takes costs.
+        Microseconds by layer and width, which `pyonednn_q.quantize.assign_bits` takes as costs.
 
     Raises
     ------

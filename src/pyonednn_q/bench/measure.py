@@ -44,7 +44,7 @@ AnyTrial = Trial | GroupedTrial
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to measure.
+    """Settings of a measurement.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Request:
 
     @property
     def steps(self) -> int:
-        """How often `measure` ticks."""
+        """Number of ticks of `measure`."""
         contests = len(self.lines) if self.peers else 0
         return (probe.steps(self.precisions) + len(self.lines) + contests) * len(self.settings)
 

@@ -88,16 +88,16 @@ def warnings(
     disturbed: Sequence[str] = (),
     beyond_paper: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Say what makes the numbers doubtful, and what would help.
+    """Give reasons to doubt the numbers, each with a remedy.
 
     Parameters
     ----------
     stolen, others : float
-        As `Load.since` returns them.
+        Results of `Load.since`.
     drift : float
         Peak at the end over peak at the start, minus 1.
     spreads : list of float
-        For each row, the distance of its quartiles over its median.
+        Distance of the quartiles over the median, for each row.
     disturbed : sequence of str
         Names of lines that something disturbed to the end.
     beyond_paper : sequence of str

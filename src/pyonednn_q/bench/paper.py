@@ -43,7 +43,7 @@ _OPS = 2  # a multiplication and an addition
 
 
 def ops_a_cycle(isa: InstructionSet, multiplied: str) -> int:
-    """Return how many operations a core does in a cycle, at most.
+    """Return the largest number of operations that a core does in a cycle.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def clock_ghz() -> float:
 
 
 def cores(threads: int) -> int:
-    """Return how many physical cores that many threads can use in this process, at least 1."""
+    """Return the number of physical cores for that many threads in this process, at least 1."""
     shared = {_siblings(cpu) for cpu in os.sched_getaffinity(0)}
     return max(min(threads, len(shared)), 1)
 

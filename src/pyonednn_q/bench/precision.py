@@ -31,8 +31,8 @@ class Precision:
     src, wei, dst : str
         Data types that are multiplied, and that of the result.
     group : int
-        How many weights of a column share a scale; 0: all. Such a layer takes float32 rows, and
-        makes s8 codes of each in the call.
+        Number of weights of a column that share a scale; 0: all. Such a layer takes float32 rows,
+        and makes s8 codes of each in the call.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What this machine can do: a peak per data type, bandwidth by size, the cost of an empty call.
+"""Limits of this machine: a peak per data type, bandwidth by size, the cost of an empty call.
 
 The peak is the best of a few large, well-shaped problems through the same library, and of all lines
 that were measured: what its kernels reach, not what a data sheet promises, which stands beside it
@@ -48,7 +48,7 @@ _F32, INT8 = Precision("f32", "f32", "f32"), Precision("u8", "s8", "u8")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What was measured.
+    """Measured limits of a machine.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Limits:
     bandwidth_gbs : tuple of (int, float)
         Bytes touched, and gigabytes per second; by rising size.
     call_us : float
-        What the library takes for a problem of no size.
+        Microseconds of a call of the library for a problem of almost no size.
     paper_gops : tuple of (str, float)
         The peaks on paper: operations a cycle of a core, times `cores`, times `clock_ghz`.
     cores : int

@@ -78,10 +78,9 @@ def serve(request_file: str, run_file: str) -> None:
 
     # Written by the parent a moment ago, into a folder that only this user can open.
     request: Request = pickle.loads(Path(request_file).read_bytes())
-    progress = Progress(request.steps)
     try:
-        run = measure(request, progress)
+        with Progress(request.steps) as progress:
+            run = measure(request, progress)
     except KeyboardInterrupt:  # which came to the parent, too
         sys.exit(130)
-    progress.clear()
     Path(run_file).write_text(run.to_json(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a run says: a table as plain text, Markdown or CSV, totals, what columns mean, doubts."""
+"""A run as text: a table as plain text, Markdown or CSV, totals, a legend, doubts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from pyonednn_q.argument import flag, instance, whole
-from pyonednn_q.bench.bench_run import Run, Total, in_run
+from pyonednn_q.bench.bench_run import Run, Total, in_run, rows
 from pyonednn_q.bench.columns import columns, is_race_disturbed, time
 from pyonednn_q.bench.probe import PEAK_PROBLEMS
 from pyonednn_q.bench.row import Row
@@ -59,15 +59,6 @@ def markdown(run: Run, *, repro: bool = False) -> str:
 def notes(run: Run) -> list[str]:
     """Return totals, what other runtimes took together, and what the columns mean."""
     return [*_totals(run), *_races(run), *_legend(run)]
-
-
-def rows(run: Run, *, verbose: bool = False) -> Table:
-    """Return the rows as a table; verbose: with every column, and intervals."""
-    every = columns(run.rows, run.peers, verbose=verbose)
-    shown = [column for column in every if column.name and column.when(run.rows)]
-    shown.sort(key=lambda column: column.place)
-    cells = [[column.cell(at) for column in shown] for at in in_run(run)]
-    return Table([Column(column.name, column.right) for column in shown], cells)
 
 
 def csv_text(run: Run) -> str:

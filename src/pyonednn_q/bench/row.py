@@ -20,7 +20,7 @@ _summary = functools.lru_cache(1024)(summarise)  # reports ask for the same thou
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """What one runtime took for a case, or why it did not.
+    """Times of one runtime for a case, or the reason why there are none.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class Rival:
     samples_us : tuple of float
         Microseconds a call; of all rivals of a row in the same rounds.
     refused : str
-        Why there are no samples.
+        Reason why there are no samples; empty if there are.
     disturbed : int
-        How many samples something else on the machine disturbed, though they were taken again.
+        Number of samples that are disturbed by other work on the machine, even after a repetition.
     """
 
     name: str
@@ -92,12 +92,12 @@ class Row:
     ours, benchdnn : str
         Command lines that reproduce the row.
     refused : str
-        Why there are no samples.
+        Reason why there are no samples; empty if there are.
     rivals : tuple of Rival
         Other runtimes on the same arrays, and our own call, each in a process of its own.
     taken_again, disturbed : int
-        How many samples were taken again because something else on the machine disturbed them, and
-        how many are disturbed all the same.
+        Number of samples that were repeated because of other work on the machine, and number of
+        those that are disturbed even so.
     """
 
     suite: str
@@ -133,12 +133,12 @@ class Row:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the row is of: equal in two runs for the same case and setting."""
+        """Identity of the row: equal in two runs for the same case and setting."""
         return (self.name, self.problem, self.dtype, self.tail, self.layout, *self.setting)
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What rows have in common that were sampled together."""
+        """Key of the rows that were sampled together."""
         return (self.name, self.problem, *self.setting)
 
     @property
@@ -168,7 +168,7 @@ class Row:
         return next((r for r in self.rivals if (r.name, r.way) == (name, way)), None)
 
     def lead(self, name: str) -> Ratio | None:
-        """Return how many times faster our call is than that of another runtime."""
+        """Return the ratio of another runtime's time to that of our call."""
         ours, theirs = self.rival(OURS), self.rival(name)
         if ours is None or theirs is None or not (ours.samples_us and theirs.samples_us):
             return None

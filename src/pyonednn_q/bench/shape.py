@@ -126,7 +126,7 @@ class Shape:
 
     @property
     def out_padding(self) -> Dims:
-        """How many more a deconvolution's dst has than the least, per spatial dimension."""
+        """Places of a deconvolution's dst beyond the least number, per spatial dimension."""
         if not self.out:
             return (0,) * (len(self.src) - 2) if self.kind == "deconv" else ()
         least = replace(self, out=()).dst[2:]

@@ -111,7 +111,7 @@ def find(word: str) -> Suite:
     Raises
     ------
     ArgumentError, ShapeError
-        None of these, or something wrong in it.
+        No suite or problem of that name, or an error in it.
     """
     instance("suite", word, str)
     if word.partition(" ")[0] in KINDS:
@@ -137,7 +137,7 @@ def chosen(word: str, wanted: re.Pattern[str] | None = None) -> tuple[Line, ...]
     Raises
     ------
     ArgumentError, ShapeError
-        As `find`; or no line has a match.
+        Errors of `find`; or no line has a match.
     """
     lines = find(word).lines
     if wanted is None:

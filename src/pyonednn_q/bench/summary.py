@@ -152,7 +152,7 @@ def sqnr_db(exact: NDArray[Any], approximate: NDArray[Any]) -> float:
     Parameters
     ----------
     exact, approximate : arrays of one shape
-        What should be, and the real values of what is.
+        Exact values, and the real values of the approximation.
 
     Returns
     -------

@@ -44,7 +44,7 @@ class Ending:
     dst_scale, dst_zero_point : float and int
         Real value of one step of dst, and its code for real 0.
     scale, shift : Vec
-        What a stored value is worth: scale · q + shift.
+        Real value of a stored value q: scale · q + shift.
     """
 
     chain: Chain
@@ -138,7 +138,7 @@ class Tail:
 
 
 def residual_scale(dst: str) -> float:
-    """Return what one unit of a stored residual is worth, for a sum that reads it from dst."""
+    """Return the real value of one unit of a stored residual, for a sum that reads it from dst."""
     if dst in {"u8", "s8"}:
         return RESIDUAL_RANGE / dtypes.qmax(dst)
     return _FINE if dst == "s32" else 1.0

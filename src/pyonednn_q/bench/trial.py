@@ -43,7 +43,7 @@ _OPERATORS: dict[str, Any] = {"conv": Conv, "deconv": Deconv, "ip": InnerProduct
 
 
 class Way(NamedTuple):
-    """What computes a case.
+    """Primitive for a case, and the plan behind it.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ def _planned(case: Case, wei: Array, plan: Plan) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What computes a case, and arrays to compute it on.
+    """A case with its primitive, and arrays to compute it on.
 
     Attributes
     ----------
@@ -247,7 +247,7 @@ class Trial:
         return self.way.prepared(*inputs, out=dst)
 
     def told(self, setting: Setting) -> dict[str, Any]:
-        """Return what a row says of it: columns by name."""
+        """Return columns for its row, by name."""
         way = self.way
         notes = tuple(note for note in way.notes if NOT_EXACT not in note)
         if way.tuning:

@@ -47,8 +47,7 @@ def by_own_range(values: Array, dtype: str, rows: int = 1) -> QuantizedSrc:
     dtype : {"u8", "s8"}
         u8: asymmetric, as ONNX's DynamicQuantizeLinear has it; s8: symmetric.
     rows : int
-        How many rows of equal length the source has in row-major order; each gets a range of its
-        own.
+        Number of rows of equal length in the source, in row-major order; each gets its own range.
 
     Examples
     --------
@@ -88,7 +87,7 @@ class Draw:
 
     @staticmethod
     def turns(blocks: int) -> int:
-        """Return how many sources of so many blocks it takes to see all styles."""
+        """Return the number of sources, of so many blocks each, that have all styles."""
         return -(-_STYLES // min(blocks, _STYLES))
 
     def source(

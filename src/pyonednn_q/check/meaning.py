@@ -56,12 +56,12 @@ def evaluate_bounded(
     dst_before: ArrayLike | None = None,
     operands: Mapping[str, Any] | None = None,
 ) -> tuple[F64, F64]:
-    """Return what a chain gives in float64, and how far float32 arithmetic may be from it.
+    """Return values of a chain in float64, and bounds for float32 arithmetic.
 
     Parameters
     ----------
     chain, x, dst_before, operands
-        As in `evaluate`; channels are on axis 1.
+        Arguments of `evaluate`; channels are on axis 1.
     error : array_like
         Largest error of x, in the units of x; broadcasts to x.
     levels : int
@@ -93,7 +93,7 @@ def evaluate_bounded(
 
 
 def _own(step: Step, x: F64, y: F64, levels: int) -> F64 | float:
-    """Return what a step adds to the error, on its way from x to y."""
+    """Return the error that a step adds, on its way from x to y."""
     if isinstance(step, Round):
         return float(levels)
     if isinstance(step, Clip) or (isinstance(step, Eltwise) and step.alg in _CLIPS):
@@ -141,7 +141,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What was asked.
+    """Meaning of a call: its problem, and the real values of its integers.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Meaning:
     dst : str
         Data type of the result.
     scale : ndarray
-        What a sum is worth: one value, one per output channel, or one per place and channel.
+        Real value of a sum of 1: one value, one per output channel, or one per place and channel.
     dst_scale : ndarray
         One value, or one per output channel.
     src_zero_point, wei_zero_point : ndarray
@@ -171,10 +171,11 @@ class Meaning:
     in_float32 : bool
         Whether integers that are asked for as they are may pass through float32.
     distance : (float, float, float) or None
-        How far a result may be from the real value, where another runtime's arithmetic makes it:
+        Largest distance of a result from the real value, if another runtime's arithmetic makes it:
         in levels, in parts of the value, and in parts of the sum.
     src_scale, wei_scale : ndarray
-        What elements are worth one by one, where `scale` cannot say it; they broadcast.
+        Real values of codes of 1, element by element, where `scale` cannot express them; they
+        broadcast.
     """
 
     chain: Chain
@@ -203,7 +204,7 @@ class Meaning:
         before: Array | None = None,
         operands: Mapping[str, Array] | None = None,
     ) -> Band:
-        """Return what dst may be at the places.
+        """Return the right values of dst at the places.
 
         Parameters
         ----------
@@ -246,7 +247,7 @@ class Meaning:
         before: Array | None = None,
         operands: Mapping[str, Array] | None = None,
     ) -> Band:
-        """Return what dst may be for sums that are known, all as (places, channels).
+        """Return the right values of dst for sums that are known, all as (places, channels).
 
         Parameters
         ----------
@@ -255,7 +256,7 @@ class Meaning:
         error : ndarray of float64
             Largest error of a kernel in them.
         before, operands
-            As in `band`.
+            Arguments of `band`.
         """
         with np.errstate(all="ignore"):
             return (
@@ -267,7 +268,7 @@ class Meaning:
     def _after(
         self, acc: F64, error: F64, before: Array | None, operands: dict[str, Array]
     ) -> Band:
-        """Return what dst may be for sums that may be off by so much."""
+        """Return the right values of dst for sums with a bound of their error."""
         x, error = self._entering(acc, error)
         y, error = evaluate_bounded(
             self.chain,
@@ -316,7 +317,7 @@ class Meaning:
         return Band(low, np.clip(high, least, greatest))
 
     def _entering(self, acc: F64, error: F64) -> tuple[F64, F64]:
-        """Return what enters the chain."""
+        """Return the values that enter the chain."""
         bias = _NOTHING if self.bias is None else self.bias
         shift = self.scale * bias if self.bias_in_acc else bias
         scaled = self.scale * acc
@@ -361,12 +362,12 @@ class Meaning:
 
 
 def summed_error(sizes: F64, terms: int) -> F64:
-    """Return how far a sum of so many floating products may be off, by that of their sizes."""
+    """Return the bound for a sum of so many floating products, from that of their magnitudes."""
     return F32_UNIT * (terms + ROUNDINGS) * sizes
 
 
 def _summed(places: Places, src: F64, wei: F64) -> F64:
-    """Return how far sums of floating values may be off."""
+    """Return bounds for sums of floating values."""
     geometry = places.geometry
     terms = wei.shape[-2] if geometry.kind == "matmul" else wei.size
     if geometry.kind in {"convolution", "inner_product"}:

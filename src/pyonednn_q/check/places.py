@@ -203,7 +203,7 @@ class Places:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of places."""
         return len(self.index[0])
 
     def take(self, array: Array) -> Array:
@@ -259,7 +259,7 @@ class Places:
         return sums
 
     def _patches(self, src: F64) -> F64:
-        """Return what each window meets, 0 beyond the edges: (places, taps, IC)."""
+        """Return the elements in each window, 0 beyond the edges: (places, taps, IC)."""
         spatial = len(self.geometry.stride)
         index: list[Any] = [self.index[0].reshape(-1, *(1,) * spatial)]
         inside = np.ones((1,) * (spatial + 1), bool)

@@ -54,7 +54,7 @@ _EXP = 2.0**-15  # in parts of the value: two exponentials, each off by a good t
 
 
 def terms_of(problem: Problem) -> int:
-    """Return how many elements of a source a result is made of."""
+    """Return the number of elements of a source in a result."""
     if isinstance(problem, PoolingProblem):
         return math.prod(problem.kernel)
     if isinstance(problem, SoftmaxProblem):
@@ -78,11 +78,11 @@ def entering(
     sample : Slots
         Sample of the places of its dst.
     arrays : mapping of str to ndarray
-        Its sources, by the names of its tensors.
+        Sources of the problem, by the names of its tensors.
     scales : mapping of str to ndarray
         Scales of src and src1, which broadcast to them; 1 where there is none.
     src_zero_point : ndarray
-        It broadcasts to src.
+        Zero points, which broadcast to src.
 
     Raises
     ------

@@ -2,8 +2,8 @@
 
 What a blocked kernel gets wrong is a block, an edge, a tail, a channel, or all but the first of
 something. So along each dimension the first and the last index come often, those beside them too,
-and the rest evenly; all corners are there; channels are the first and the last of the result, of
-its groups and of blocks of 16, those of the tail, and as many others as there is room for, each
+and the rest evenly. All corners are there. Channels are the first and the last of the result, of
+its groups and of blocks of 16, and those of the tail. Others follow as long as there is room, each
 once before any comes twice. Every place meets several channels.
 """
 
@@ -37,7 +37,7 @@ _BLOCK = 16
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What the sums of a sample are of.
+    """Elements of src and weights that the sums of a sample read.
 
     Term (t, i) of a place multiplies ``src[src_at[place, t] + i along src_axis]`` with
     ``wei[wei_at[slot] + taps[t] + i along wei_axis]``.
@@ -64,7 +64,7 @@ class Reads:
 
     @property
     def places(self) -> int:
-        """How many places there are: each has as many slots."""
+        """Number of places; each has as many slots."""
         return len(self.inside)
 
     def src_index(self) -> Indices:
@@ -91,7 +91,8 @@ class Slots:
     index : tuple of ndarray
         One array of slots for each dimension of the result.
     each : int
-        How many slots a place has: they differ in their channels, but for ends that come often.
+        Number of slots of each place. They differ in their channels, except for ends, which come
+        often.
     """
 
     dims: Dims
@@ -143,7 +144,7 @@ class Slots:
 
     @property
     def count(self) -> int:
-        """How many slots there are."""
+        """Number of slots."""
         return len(self.index[0])
 
     def take(self, array: Array) -> Array:
@@ -155,7 +156,7 @@ class Slots:
         return tuple(int(index[slot]) for index in self.index)
 
     def reads(self, geometry: Geometry) -> Reads:
-        """Return what the sums of a result of that geometry are of."""
+        """Return the elements that the sums of a result of that geometry read."""
         if geometry.kind == "matmul":
             return self._of_product(geometry)
         each = 1 if geometry.groups > 1 else self.each  # another group, other channels of src

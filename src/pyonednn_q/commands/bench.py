@@ -127,10 +127,8 @@ def _checked(options: argparse.Namespace) -> int:
 def measured(to_measure: Request, isas: Sequence[str]) -> Run:
     """Measure here, or in one process per instruction set."""
     if not isas:
-        progress = Progress(to_measure.steps)
-        result = measure(to_measure, progress)
-        progress.clear()
-        return result
+        with Progress(to_measure.steps) as progress:
+            return measure(to_measure, progress)
     runs = [processes.measure_at(to_measure, level) for level in processes.levels(isas)]
     return joined(metadata(), runs)
 

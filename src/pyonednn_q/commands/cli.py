@@ -19,10 +19,9 @@ import argparse
 import io
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from importlib import import_module
 from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
@@ -172,7 +171,7 @@ def _hint(word: str, words: Sequence[str], names: Sequence[str]) -> str:
 
 
 def _told(error: Exception, command: str) -> str:
-    """Return what an error says, in the words of the command line: ``--dims N=LENGTHS``."""
+    """Return the text of an error, in the words of the command line: ``--dims N=LENGTHS``."""
     line = printable(str(error))
     if isinstance(error, ArgumentError):
         options = {row.key: row.name for row in rows_of(command)}
@@ -189,17 +188,9 @@ def _told(error: Exception, command: str) -> str:
 
 def _run(command: str, options: argparse.Namespace) -> int:
     refuse_others(command, options)
-    with _on_terminal():
+    with on_terminal(sys.stdout.isatty()):
         code: int = _module(command).run(options)
     return code
-
-
-def _on_terminal() -> AbstractContextManager[None]:
-    """Fit tables to standard output, where that is a terminal; NO_COLOR leaves colours out."""
-    if not sys.stdout.isatty():
-        return nullcontext()
-    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return on_terminal(shutil.get_terminal_size().columns, is_coloured=not is_plain)
 
 
 def _module(command: str) -> ModuleType:

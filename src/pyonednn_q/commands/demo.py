@@ -92,7 +92,7 @@ def fit(images: Array, labels: Array, seed: int) -> Layers:
     Parameters
     ----------
     images, labels : ndarray
-        Those to fit on.
+        Data to fit on.
     seed : int
         Seed of the first weights of the dense layers, and of the order in which they see images.
     """
@@ -146,7 +146,7 @@ def quantized(float32: Layers, images: Array) -> Layers:
     float32 : dict
         The float network.
     images : (N, 1, 8, 8) uint8
-        On which ranges are measured: training images, as held-out ones must not choose a scale.
+        Images for the ranges: training images, as held-out ones must not choose a scale.
     """
     layers: Layers = {}
     src_q = PIXELS
@@ -167,7 +167,7 @@ def quantized(float32: Layers, images: Array) -> Layers:
 
 
 def wei_levels() -> int:
-    """Return how many values weights may have here.
+    """Return the number of levels that weights may have here.
 
     Without VNNI two products of u8 and s8 are added in 16 bits: 255 * (64 + 64) fits, 255 * (65 +
     64) does not.

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 
 from pyonednn_q.commands.words import reading_of
 from pyonednn_q.report.page import document, paragraphs, wide
-from pyonednn_q.report.progress import Progress
+from pyonednn_q.report.progress import counted
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
     from pyonednn_q.models.node_difference import NodeDifference
 
@@ -46,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
     nodes = file.model.nodes
     wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}
     theirs = onnxruntime_values(file.graph, inputs, wanted)
-    node_differences = list(_counted(differences(file.model, inputs, theirs), len(nodes)))
+    beside = differences(file.model, inputs, theirs)
+    node_differences = list(counted(beside, "node by node beside onnxruntime", len(nodes)))
     ends = [compared(name, array, theirs[name]) for name, array in outputs.items()]
     if options.json:
         first = next((each.name for each in node_differences if each.differs), None)
@@ -70,16 +70,6 @@ def run(options: argparse.Namespace) -> int:
         page = document("pyonednn-q diff", options.model.name, parts)
         options.html.write_text(page, "utf-8", "replace")
     return NOT_EXPLAINED if any(each.unexplained for each in node_differences) else 0
-
-
-def _counted(each: Iterator[NodeDifference], count: int) -> Iterator[NodeDifference]:
-    """Yield the same, and show how many there were."""
-    progress = Progress(count)
-    progress.phase("node by node beside onnxruntime")
-    for difference in each:
-        progress.tick()
-        yield difference
-    progress.clear()
 
 
 def _text(count: int, node_differences: list[NodeDifference], ends: list[NodeDifference]) -> str:

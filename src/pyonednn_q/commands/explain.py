@@ -10,7 +10,6 @@ import json
 import re
 import sys
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.commands.option_table import is_model
@@ -101,7 +100,7 @@ def _list(*, as_json: bool) -> str:
     for file, of_file in titles.items():
         cells = [[name, title] for name, title in of_file.items()]
         table = Table([Column("name"), Column("title")], cells)
-        lines += [_HEADINGS[file], indent(table.text(head=False), "  ")]
+        lines += [_HEADINGS[file], table.text(head=False, margin="  ")]
     return "\n".join(lines)
 
 

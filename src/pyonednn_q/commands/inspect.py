@@ -22,6 +22,7 @@ from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.inspection import Inspection, inspect
 from pyonednn_q.inspection.layer_file import arrays_of, operator_of
 from pyonednn_q.report.page import document, preformatted, wide
+from pyonednn_q.report.progress import counted
 from pyonednn_q.report.table import Column, Table
 
 __all__ = ["run"]
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
             arrays = arrays_of(Path(word))
             inspections.append((word, "", inspect(operator_of(arrays), arrays["src"].shape)))
             continue
-        for line in suite.chosen(word, options.filter):
+        for line in counted(suite.chosen(word, options.filter), f"inspecting {word}"):
             for precision in options.dtype:
                 case = Case(line.shape, precision, options.tail, options.layout)
                 inspections.append((line.label, precision.name, _inspected(case)))

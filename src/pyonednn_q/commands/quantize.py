@@ -21,9 +21,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.commands.words import dims_of
+from pyonednn_q.dtypes import Array
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.models.sample_files import FORM, SampleFiles
 from pyonednn_q.report.page import document, paragraphs, wide
+from pyonednn_q.report.progress import Progress, counted
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import printable, shortened, shown
 
@@ -49,43 +51,62 @@ _WIDE = 60  # characters of a reason
 
 def run(options: argparse.Namespace) -> int:
     """Quantize, check, write and report."""
-    from pyonednn_q.models.loaded_model import load
-    from pyonednn_q.models.outputs_compared import CHECKED, bound_of, compared, least_of
-    from pyonednn_q.onnx.calibrator import calibrate
-    from pyonednn_q.onnx.model_reader import load as read_graph
-
     out: Path = options.out
     if out.exists() and options.model.exists() and out.samefile(options.model):
         raise ArgumentError("--out", shown(str(out)), "another file than the model")
     for argument, number in (("--batch", options.batch), ("--limit", options.limit)):
         if number is not None and number < 1:
             raise ArgumentError(argument, str(number), "a number above 0")
+    told = _quantized(options, out)
+    print(json.dumps(told.plain(), indent=1) if options.json else told.text())
+    if options.html is not None:
+        options.html.write_text(told.html(), "utf-8", "replace")
+    return 0 if told.is_fine else FINDING
+
+
+def _quantized(options: argparse.Namespace, out: Path) -> _QuantizationReport:
+    from pyonednn_q.models.loaded_model import load
+    from pyonednn_q.models.outputs_compared import CHECKED, bound_of, compared, least_of
+    from pyonednn_q.onnx.calibrator import calibrate
+    from pyonednn_q.onnx.model_reader import load as read_graph
+
     bound = None if options.within is None else bound_of(options.within)
     graph = read_graph(options.model, dims=dims_of(options.dims))
     samples = SampleFiles(options.data, graph, options.batch)
-    batches = list(samples.batches(CHECKED))
-
-    start = perf_counter()
     settings: dict[str, Any] = {"floats": options.floats}
     settings |= {} if options.config is None else {"config": options.config}
     settings |= {} if options.estimators is None else {"estimators": options.estimators}
     settings |= {} if options.passes is None else {"passes": options.passes.split(",")}
-    calibration = calibrate(graph, samples.batches(options.limit), **settings)
-    floats = calibration.with_floats(["*"]).model()
-    reals = [floats.run(each) for each in batches]
-    if bound is not None:
-        measure, least = bound
+    with Progress(5) as progress:
+        progress.phase("reading samples")
+        batches = list(samples.first(CHECKED))
+        progress.tick()
 
-        def worst(model: Model) -> float:
-            return least_of(measure, compared(reals, [model.run(each) for each in batches]))
+        start = perf_counter()
+        progress.phase("calibrating")
+        calibration = calibrate(graph, samples.first(options.limit), **settings)
+        progress.tick()
+        progress.phase("searching what to keep in floats" if bound else "running the float model")
+        floats = calibration.with_floats(["*"]).model()
+        reals = _run(floats, batches)
+        if bound is not None:
+            measure, least = bound
 
-        calibration = calibration.within(worst, least)
-    seconds = perf_counter() - start
+            def worst(model: Model) -> float:
+                return least_of(measure, compared(reals, _run(model, batches)))
 
-    calibration.save(out, form=options.form)
-    model = load(out, dims=dims_of(options.dims))
-    outputs = compared(reals, [model.run(each) for each in batches])
-    told = _QuantizationReport(
+            calibration = calibration.within(worst, least)
+        seconds = perf_counter() - start
+        progress.tick()
+
+        progress.phase("comparing what was written")
+        calibration.save(out, form=options.form)
+        model = load(out, dims=dims_of(options.dims))
+        outputs = compared(reals, _run(model, batches))
+        progress.tick()
+        progress.phase("measuring")
+        milliseconds = _milliseconds(model, floats, graph, batches[0])
+    return _QuantizationReport(
         model=options.model.name,
         out=out,
         layers=len(calibration.layers),
@@ -94,18 +115,18 @@ def run(options: argparse.Namespace) -> int:
         seconds=seconds,
         sensitivity=calibration.notes().get("sensitivity", ""),
         nbytes=(options.model.stat().st_size, out.stat().st_size),
-        milliseconds=_milliseconds(model, floats, graph, batches[0]),
+        milliseconds=milliseconds,
         outputs=outputs,
     )
-    print(json.dumps(told.plain(), indent=1) if options.json else told.text())
-    if options.html is not None:
-        options.html.write_text(told.html(), "utf-8", "replace")
-    return 0 if told.is_fine else FINDING
+
+
+def _run(model: Model, batches: Sequence[Batch]) -> list[dict[str, Array]]:
+    return [model.run(each) for each in counted(batches, "batches")]
 
 
 @dataclass(frozen=True, slots=True)
 class _QuantizationReport:
-    """What there is to tell.
+    """Report of a calibration.
 
     Attributes
     ----------
@@ -244,7 +265,7 @@ def _count(batches: Sequence[Batch]) -> int:
 
 
 def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> dict[str, float]:
-    """Return what calls of both forms take, and of onnxruntime where it is."""
+    """Return times of calls of both forms, and of onnxruntime if it is installed."""
     from pyonednn_q.models.peer_sessions import installed, ready
     from pyonednn_q.native import runtime
     from pyonednn_q.native.first_run import LOGGER

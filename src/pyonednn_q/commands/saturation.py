@@ -33,6 +33,7 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.inspection.layer_file import arrays_of
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.report.page import document, preformatted, wide
+from pyonednn_q.report.progress import counted
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import shown
 
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         left_out += without
         judged += [
             _of_shape(line.label, line.shape, options)
-            for line in lines
+            for line in counted(lines, f"judging {word}")
             if not line.shape.has_two_sources
         ]
     if options.json:

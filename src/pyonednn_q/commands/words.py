@@ -1,4 +1,4 @@
-"""How words of the command line become values."""
+"""Conversion of words of the command line to values."""
 
 from __future__ import annotations
 

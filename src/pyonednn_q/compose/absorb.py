@@ -146,8 +146,8 @@ def move_scale_to_dst(affine: Affine, dst: Dst) -> Outcome:
     exactness=REAL,
 )
 def move_scale_over_steps_to_dst(affine: Affine, run: tuple[Step, ...], dst: Dst) -> Outcome:
-    """Where s is one number above 0 and k one whole number (see `carry`): clips, sums and relus
-    take scale and shift to their other side, so that the store can have them.
+    """Clips, sums and relus take scale and shift to their other side, so that the store can have
+    them. Here s is one number above 0, and k one whole number: see `carry`.
     """
     if not dst.is_integer or any(isinstance(step, Affine) for step in run):
         return None
@@ -239,7 +239,7 @@ def _plain_text(takes: Takes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What rewriting leaves, as a primitive takes it.
+    """Result of rewriting, in the terms of a primitive.
 
     Attributes
     ----------
@@ -250,11 +250,11 @@ class Rewritten:
     bias_scale, shift : Vec
         The bias is bias_scale · (given bias) + shift; only shift, when its values are known.
     steps : tuple of Step
-        What must be done after it, and before the store.
+        Steps that remain to be done after it, before the store.
     dst : Dst
         The store.
     trace : Trace
-        What justifies all of it.
+        Rewrites that justify all of it.
     bias_dtype : str
         Data type of the bias.
     """

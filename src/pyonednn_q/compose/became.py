@@ -1,4 +1,4 @@
-"""What became of each step of a chain: an attribute, a post-op, the store, or nothing.
+"""Outcome of each step of a chain: an attribute, a post-op, the store, or nothing.
 
 The trace is replayed from its records, beside which every item carries the steps that it stems
 from. Of an item that two others replace, each takes the steps of the one of its kind; what is left
@@ -45,10 +45,10 @@ class Became(NamedTuple):
     Attributes
     ----------
     word, steps : str
-        What it is called, and the steps as text.
+        Name of the step in words, and the steps as text.
     ends : tuple of str
-        What carries it: names of attributes, post-ops as text, ``"store"``, ``"left over"``;
-        or ``"nothing"`` with the rule that found it superfluous.
+        Parts of the plan that do its work: names of attributes, post-ops as text, ``"store"``,
+        ``"left over"``; or ``"nothing"`` with the rule that found it superfluous.
     """
 
     word: str
@@ -77,12 +77,12 @@ def became(
     *,
     has_bias: bool,
 ) -> tuple[Became, ...]:
-    """Return what became of each step, in order; nothing if the trace is of another chain.
+    """Return the outcome of each step, in order; nothing if the trace is of another chain.
 
     Parameters
     ----------
     chain, facts, attr, records, has_bias
-        What was composed, and what came of it: see `Plan`.
+        Arguments of the composition and its results: see `Plan`.
     leftovers : Chain or None
         Steps that the primitive does not carry, the store's own among them; None if it carries all.
     """
@@ -193,7 +193,7 @@ def _ends(attr: Attr, item: _Item, *, has_bias: bool) -> tuple[str, ...]:
 
 
 def _words(steps: Sequence[Step]) -> Iterator[tuple[str, frozenset[int]]]:
-    """Yield what users call steps, and their places: those of a FakeQuantize together."""
+    """Yield the words of users for steps, and their places: those of a FakeQuantize together."""
     letters = "".join(_LETTERS.get(type(step), "-") for step in steps)
     at = 0
     while at < len(steps):

@@ -78,7 +78,7 @@ def operand(dims: tuple[int, ...], dtype: str, facts: PrimitiveFacts) -> TensorS
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one thing adds, with AMX, with VNNI or AVX-512, and with less."""
+    """Relative cost of one step: with AMX, with VNNI or AVX-512, and with less."""
 
     amx: float
     vnni: float
@@ -271,7 +271,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was taken for a step, and what was not."""
+    """Lowering that was taken for a step, and those that were not."""
 
     step: Step
     taken: Option
@@ -301,14 +301,14 @@ def choose(
     facts : PrimitiveFacts
         Facts of the primitive, on which the cost depends.
     policy : {"bitwise", "real", "fast"}
-        How exact the choice must be.
+        Exactness that the choice must have.
 
     Returns
     -------
     carriers : sequence of Carrier
         The usual ones, if none is cheaper.
     choice : Choice or None
-        None: there was nothing to choose.
+        Choice, or None where there was nothing to choose.
     """
     others = _others(step, usual, facts) if facts.is_int8 else []
     if not others:

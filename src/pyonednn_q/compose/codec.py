@@ -100,7 +100,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any field
     if isinstance(value, Chain):
         return {"is": "Chain", "steps": [_plain(step) for step in value]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
+        # The others follow from these.
+        fields = [field for field in dataclasses.fields(value) if field.init]
         plain = {field.name: _plain(getattr(value, field.name)) for field in fields}
         return {"is": type(value).__name__, **plain}
     if isinstance(value, (tuple, list)):

@@ -17,7 +17,7 @@ from pyonednn_q.acc.split import CODES
 from pyonednn_q.argument import flag, instance, one_of
 from pyonednn_q.compose.absorb import RIGHT_END, Rewritten, left_end, right_end, split_left
 from pyonednn_q.compose.exact import exact_form
-from pyonednn_q.compose.lower import Lowered, lower
+from pyonednn_q.compose.lower import NOTHING, Lowered, lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
@@ -30,7 +30,8 @@ from pyonednn_q.primitive.post_ops import PostOp
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import FLT_MAX, Acc, Dst, Item, not_storable
-from pyonednn_q.rewrite.rule import BITWISE, Policy, RuleSet, Trace
+from pyonednn_q.rewrite.rule import BITWISE, Event, Policy, RuleSet, Trace, permits
+from pyonednn_q.rewrite.rules.affine import absorb_affine_in_acc
 
 Scales = Literal["folded", "separate"]
 
@@ -58,7 +59,7 @@ def compose(
     facts : PrimitiveFacts
         Facts of the primitive.
     policy : {"bitwise", "real", "fast"}
-        How exact rewrites must be.
+        Exactness that rewrites must have.
     rules : RuleSet
         `NO_RULES` lowers step by step, for comparison.
     scales : {"folded", "separate"}
@@ -274,6 +275,11 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     point = float(facts.dst_zero_point)
     is_plain = facts.dst_scale == 1.0 and point == 0.0
     store = () if is_plain else (Affine(_ONE / Vec(facts.dst_scale), point),)
+    if store and not (prefix or chain.steps) and rules is CATALOGUE:
+        taken = _with_store(acc, store[0], policy)
+        if taken is not None:
+            trace = Trace((Event(absorb_affine_in_acc, 0, (acc, *store), (taken,)),))
+            return split_left(taken, (), right_end(facts.dst), trace, facts)
     items: tuple[Item, ...] = (acc, *prefix, *chain.steps, *store, right_end(facts.dst))
     items, trace = rewrite(items, rules, policy)
     if rules.rules and len(items) > 2:
@@ -285,6 +291,20 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     assert isinstance(first, Acc)
     assert isinstance(last, Dst)
     return split_left(first, steps, last, trace, facts)
+
+
+def _with_store(acc: Acc, store: Affine, policy: Policy) -> Acc | None:
+    """Return the left end that takes the store of a layer without steps: all that there is to do.
+
+    ``None`` where it does not take all of it, or a bias is no whole number, which may be noise:
+    then the driver tries every rule.
+    """
+    if not permits(policy, absorb_affine_in_acc.exactness):
+        return None
+    match absorb_affine_in_acc.function(acc, store):
+        case (Acc() as taken,) if taken.shift.is_integer:
+            return taken
+    return None
 
 
 def _store_steps(dst: Dst) -> tuple[Step, ...]:
@@ -299,6 +319,8 @@ def _lowered(
 
     The primitive then stores f32, and what dst held before would be read as that.
     """
+    if not steps and not apart:
+        return NOTHING
     lowered = lower(steps, facts, policy)
     if apart and not lowered.reason:
         lowered = replace(lowered, reason=apart)
@@ -342,12 +364,12 @@ def _attributes(
     if facts.src_later == "per_tensor":
         names = (SRC_SCALE, *names)
         constants.pop(SRC_ZERO_POINT, None)
-    attr = _structure(names, facts.wei_mask(wei_scale), lowered.post_ops)
     for index, carrier in enumerate(lowered.carriers):
         if carrier.value is not None:
             constants[f"post_op_{index}"] = carrier.value
         if carrier.leaf is not None:
             operands[f"post_op_{index}"] = carrier.leaf
+    attr = _structure(names, facts.wei_mask(wei_scale), lowered.post_ops)
     return attr, tuple(constants.items()), tuple(operands.items())
 
 

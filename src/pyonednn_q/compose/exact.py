@@ -39,7 +39,7 @@ def _onnx_multiplier(facts: PrimitiveFacts) -> Vec:
     Raises
     ------
     ArgumentError
-        It leaves float32's range, on the way or in the end.
+        The result leaves float32's range, on the way or in the end.
     """
     with np.errstate(all="ignore"):
         src, dst = np.float32(facts.src_scale), np.float32(facts.dst_scale)

@@ -39,19 +39,20 @@ class Layer(Told):
     Attributes
     ----------
     asked, problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        What was asked for, and what runs: an inner product with a zero point runs as a matmul.
+        Problem as asked for, and problem that runs: an inner product with a zero point runs as a
+        matmul.
     plan : Plan
         Plan of the primitive, for `problem`.
     wei : ndarray of int8
         Codes of the weights, in the dims of `problem`; read-only.
     src, dst : CutFakeQuantize
-        How float values become codes of src, and what codes of dst stand for. dst is ``None`` when
-        the values of the chain are stored as they are.
+        Ranges by which float values become codes of src, and by which codes of dst stand for
+        values. dst is ``None`` when the values of the chain are stored as they are.
     zero_point : SrcZeroPoint
         The code of real 0 in src, and what carries it.
     off_by : Vec
-        How far from the formula the value before the chain may be, where a zero point next to a
-        whole number was taken for it; in real units.
+        Largest distance of the value before the chain from the formula, in real units: a zero point
+        next to a whole number was taken for that number.
     notes : tuple of str
         Decisions, with reasons.
     """

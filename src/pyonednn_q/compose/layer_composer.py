@@ -87,10 +87,11 @@ def compose_layer(
     process : Facts, optional
         Version and instruction set. None: the plan holds for all of them.
     policy, strict
-        As in `compose`.
+        Options of `compose`.
     zero_point : {"auto", "attribute", "bias", "map"}
-        How the zero point of src is computed; see `pyonednn_q.compose.zero_point`. Auto: by the
-        attribute for whole numbers, unless the guard table says that the attribute is wrong here.
+        Way in which the zero point of src is computed; see `pyonednn_q.compose.zero_point`. Auto:
+        by the attribute for whole numbers, unless the guard table says that the attribute is wrong
+        here.
     tolerance : float
         Largest distance, in levels, at which a zero point is rounded to a whole number.
 
@@ -101,9 +102,9 @@ def compose_layer(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
-        What does not fit, by name.
+        An argument that does not fit, named in the text.
     UnsupportedError
-        As `compose` raises it.
+        Errors of `compose`.
 
     Examples
     --------
@@ -277,7 +278,7 @@ def _check_axes(
 
 
 def src_codes(fq: FakeQuantize, dtype: str, argument: str = "src_fq") -> CutFakeQuantize:
-    """Return how a source becomes codes, and what those are worth."""
+    """Return the quantization of a source, and the real values of its codes."""
     if dtype not in {"u8", "s8"}:
         raise DTypeError("problem", f"a src of {dtype}", "u8 or s8")
     if fq.channels is not None:
@@ -291,7 +292,7 @@ def src_codes(fq: FakeQuantize, dtype: str, argument: str = "src_fq") -> CutFake
 def dst_codes(
     fq: FakeQuantize | None, dtype: str, argument: str = "dst_fq"
 ) -> CutFakeQuantize | None:
-    """Return how values become codes of dst; ``None`` where the values themselves are stored."""
+    """Return the quantization of dst; ``None`` where the values themselves are stored."""
     return None if fq is None or dtypes.is_float(dtype) else _fitting(argument, fq, dtype)
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q import dtypes
@@ -55,20 +55,25 @@ class Lowered:
     taken : int
         Number of steps that they carry.
     reason : str
-        Why the next step stays behind; empty when none does.
+        Reason why the next step stays behind; empty when none does.
     choices : tuple of Choice
         Steps that could have been lowered in other ways.
+    post_ops : tuple of PostOp
+        The post-ops alone.
     """
 
     carriers: tuple[Carrier, ...]
     taken: int
     reason: str = ""
     choices: tuple[Choice, ...] = ()
+    post_ops: tuple[PostOp, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def post_ops(self) -> tuple[PostOp, ...]:
-        """The post-ops alone."""
-        return tuple(carrier.post_op for carrier in self.carriers)
+    def __post_init__(self) -> None:
+        post_ops = tuple(carrier.post_op for carrier in self.carriers)
+        object.__setattr__(self, "post_ops", post_ops)
+
+
+NOTHING = Lowered((), 0)  # of no steps
 
 
 def lower(steps: Sequence[Step], facts: PrimitiveFacts, policy: Policy | None = None) -> Lowered:
@@ -234,7 +239,7 @@ def _reading(step: Step, dst: str) -> Step:
 
 
 def store_notes(chain: Chain, facts: PrimitiveFacts) -> tuple[str, ...]:
-    """Return what a caller should know: few codes of 8 bits in use, integers through float32."""
+    """Return notes for the caller: few codes of 8 bits in use, integers through float32."""
     if not dtypes.is_integer(facts.dst):
         return ()
     x = _at_store(chain, facts)

@@ -48,7 +48,7 @@ class Plan(Told):
     Attributes
     ----------
     facts, chain, policy, exact_rounding
-        What was composed.
+        Arguments of the composition.
     attr : Attr
         Scales, zero points and post-ops.
     constants : tuple of (str, Vec)
@@ -67,19 +67,27 @@ class Plan(Told):
         Steps that the primitive does not carry; it then stores f32, and the rest, the store to
         facts.dst included, is to be computed from that.
     because : str
-        Why there are any.
+        Reason why steps are left over; empty when none are.
     exactness : Exactness
         The weakest promise of the rewrites that were made.
     rate : float
         Upper bound for the fraction of evenly spread inputs that they may change.
     trace : Trace or tuple of Record
-        What was rewritten, what was refused, and why; use `records`. Not compared: it follows from
-        what was composed.
+        Rewrites that fired and rewrites that were refused, with reasons; use `records`. Not
+        compared, since it follows from the arguments of the composition.
     choices : tuple of Choice
         Steps that other post-ops could have carried, and what each would have cost.
     sums : bool
         The primitive stores bare s32 sums of codes. The zero points of its facts, and `bias`, whole
         numbers with dst's zero point among them, are added to those as integers.
+    later : tuple of str
+        Attributes whose values come with each call.
+    is_whole : bool
+        Whether the primitive does everything, the store included.
+    dst : str
+        Data type that the primitive stores: facts.dst, or f32 when steps are left over.
+    has_bias : bool
+        Whether the primitive is to have a bias.
     """
 
     facts: PrimitiveFacts
@@ -100,11 +108,26 @@ class Plan(Told):
     trace: Trace | tuple[Record, ...] = field(compare=False, repr=False)
     choices: tuple[Choice, ...] = ()
     sums: bool = False
+    later: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    is_whole: bool = field(init=False, repr=False, compare=False)
+    dst: str = field(init=False, repr=False, compare=False)
+    has_bias: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse a plan whose values are not those that its attributes declare."""
         check_fields(self)
         real("rate", self.rate)
+        facts, points = self.facts, 1 if self.attr.src_zero_point is None else 2
+        names_later = (SRC_SCALE, SRC_ZERO_POINT)[:points]
+        has_bias = self.bias is not None or self.bias_later is not None
+        follows = {
+            "later": names_later if facts.src_later == "per_tensor" else (),
+            "is_whole": not self.because,
+            "dst": "f32" if self.because else facts.dst,
+            "has_bias": has_bias and not self.sums,
+        }
+        for name, value in follows.items():
+            object.__setattr__(self, name, value)
         names = sorted((*self.later, *dict(self.constants), *dict(self.operands)))
         if names != sorted(self.attr.names):
             wanted = ", ".join(self.attr.names) or "none"
@@ -127,14 +150,14 @@ class Plan(Told):
 
     @property
     def became(self) -> tuple[Became, ...]:
-        """What became of each step of the chain; nothing where it has a form of its own."""
+        """Outcome of each step of the chain; nothing where it has a form of its own."""
         left, has_bias = None if self.is_whole else self.leftovers, self.has_bias
         parts = (self.chain, self.facts, self.attr, self.records, left)
         return () if self.exact_rounding else became(*parts, has_bias=has_bias)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a caller should know of what is stored."""
+        """Notes for the caller about what is stored."""
         return () if self.sums else store_notes(self.chain, self.facts)
 
     @property
@@ -143,42 +166,22 @@ class Plan(Told):
         return self.attr.post_ops
 
     @property
-    def has_bias(self) -> bool:
-        """Whether the primitive is to have a bias."""
-        return not self.sums and (self.bias is not None or self.bias_later is not None)
-
-    @property
-    def dst(self) -> str:
-        """What the primitive stores: facts.dst, or f32 when steps are left over."""
-        return self.facts.dst if self.is_whole else "f32"
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the primitive does everything, the store included."""
-        return not self.because
-
-    @property
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that the chain names, and the facts, each once, as they occur."""
         leaves = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
-        if self.facts.src_later and self.facts.row_scale is not None:
+        if self.facts.row_scale is not None:
             leaves[SRC_SCALE] = self.facts.row_scale
-        leaves |= {n: Leaf(n, "f32" if n == SRC_SCALE else "s32", "per_tensor") for n in self.later}
+        elif self.facts.src_later:
+            later = self.later
+            leaves |= {n: Leaf(n, "f32" if n == SRC_SCALE else "s32", "per_tensor") for n in later}
         for step in self.chain.steps:
             if isinstance(step, Binary) and isinstance(step.operand, Leaf):
                 leaves[step.operand.name] = step.operand
         return tuple(leaves.values())
 
     @property
-    def later(self) -> tuple[str, ...]:
-        """Attributes whose values come with each call."""
-        if self.facts.src_later != "per_tensor":
-            return ()
-        return (SRC_SCALE, SRC_ZERO_POINT)[: 1 if self.attr.src_zero_point is None else 2]
-
-    @property
     def acc_scale(self) -> Vec:
-        """What the primitive multiplies the accumulator by, weights' factor included.
+        """Factor of the accumulator in the primitive, weights' factor included.
 
         An `acc_map` in units of the accumulator is to be multiplied by it before it is passed.
         """
@@ -312,7 +315,7 @@ class Plan(Told):
     def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
         # Rules are functions; what they did is text.
         plain = replace(self, trace=self.records)
-        return Plan, tuple(getattr(plain, f.name) for f in fields(plain))
+        return Plan, tuple(getattr(plain, f.name) for f in fields(plain) if f.init)
 
     def __str__(self) -> str:
         return plan_table.text(self.facts.text(), self.chain, self._rows(), self._verdict())

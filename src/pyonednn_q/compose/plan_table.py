@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import indent
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +33,7 @@ HEAD: Row = ("", "mask", "shape", "value")
 
 def text(title: str, chain: Chain, rows: list[Row], verdict: str) -> str:
     """Return a plan as a table, under what is composed and above what came of it."""
-    table = indent(Table([Column(name) for name in HEAD], rows).text(), "  ")
+    table = Table([Column(name) for name in HEAD], rows).text(margin="  ")
     return "\n".join([title, f"chain: {chain}", table, verdict])
 
 
@@ -85,7 +84,7 @@ def _label(op: PostOp) -> str:
 
 
 def _shape(vec: Vec) -> str:
-    """Return how many values there are."""
+    """Return the number of values."""
     return "1" if vec.is_per_tensor else str(vec.channels)
 
 

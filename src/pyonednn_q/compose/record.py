@@ -22,7 +22,7 @@ class Record:
     fired : bool
         Whether the chain changed.
     reason, note : str
-        Why it refused; what it reports about the rewrite.
+        Reason for a refusal; report of the rewrite.
     rate : float
         Upper bound for the fraction of inputs that change, where some may.
     """

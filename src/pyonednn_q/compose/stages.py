@@ -45,7 +45,7 @@ class Stage:
     Attributes
     ----------
     problem : BinaryProblem or ReorderProblem
-        Its ``src1``, if it has one, is the number 1.
+        Problem whose ``src1``, if it has one, is the number 1.
     attr : Attr
         Post-ops.
     values : tuple of (str, Vec)
@@ -84,7 +84,8 @@ def stages(
         Dims of the value, row-major. The rows of a leaf are not these, where there are batches of
         them or they lie otherwise in memory: it comes with all dims.
     dst : str
-        What to store at the end: rounded to nearest even and saturated, if it is an integer type.
+        Data type to store at the end: rounded to nearest even and saturated, if it is an integer
+        type.
     residual : str, optional
         Data type of what a Sum reads, where it does not say so itself.
 
@@ -240,7 +241,7 @@ def quantizing_reorder(chain: Chain, src: TensorSpec, dst: TensorSpec) -> Stage 
     Parameters
     ----------
     chain : Chain
-        From float values to codes, for example ``Chain(*codes(fq).quantize)``.
+        Steps from float values to codes, for example ``Chain(*codes(fq).quantize)``.
     src, dst : TensorSpec
         f32, and an integer type; of any layouts.
 

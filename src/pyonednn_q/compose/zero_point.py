@@ -61,7 +61,8 @@ class SrcZeroPoint:
     shift : Vec
         Part that the bias carries, in units of the accumulator.
     lost : float
-        What none takes: less than the tolerance, and 0 where the bias can take it.
+        Part of the value that nothing carries: less than the tolerance, and 0 where the bias can
+        take it.
     """
 
     value: float
@@ -76,7 +77,7 @@ class SrcZeroPoint:
 
     @property
     def in_map(self) -> float:
-        """What the map takes of it."""
+        """Part of the zero point that the map carries."""
         return self.value if self.by == "map" else 0.0
 
 
@@ -95,14 +96,14 @@ def carry_zero_point(
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Problem, with the integer type of the source.
     wei : ndarray
-        What the source is multiplied with: codes of weights, less their own zero point.
+        Factors of the source: codes of weights, less their own zero point.
     value : float
         The code of real 0.
     by : {"auto", "attribute", "bias", "map"}
         Auto: the attribute for whole numbers, the bias where that is enough, else the map.
     tolerance : float
-        How far from a whole number the value may be and still be taken for one. What is lost
-        joins the bias where that is possible, and is reported elsewhere.
+        Largest distance from a whole number at which a value is taken for that number. The
+        difference joins the bias where that is possible, and is reported elsewhere.
 
     Raises
     ------
@@ -141,7 +142,7 @@ def _shift(problem: DenseProblem, wei: NDArray[Any], value: float) -> Vec:
 
 
 def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np.float64]:
-    """Return what a zero point of 1 adds at every place of dst, but for its sign: scale · Σ wei.
+    """Return the addend of a zero point of 1 at every place of dst, without sign: scale · Σ wei.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Problem that runs.
     wei : ndarray
-        What the source is multiplied with: codes of weights, less their own zero point.
+        Factors of the source: codes of weights, less their own zero point.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Which arithmetic each dialect's operators use: the sentences of their tables, which docs print.
+"""Arithmetic of each dialect's operators: the sentences of their tables, which docs print.
 
 z is a zero point, s a scale, x a code less its zero point. "D2" is TFLite's multiplication by a
 31-bit multiplier with two roundings, see docs/reference/dialects.md; "half up", "half away" and

@@ -65,7 +65,7 @@ def codes(dst_q: Encoding, src: Quantized, *post_ops: PostOp, by: float | None =
     *post_ops : PostOp
         The function, of codes less the zero point.
     by : float, optional
-        What its values are in units of; by default those of `src`.
+        Unit of the function's values; by default the scale of `src`.
     """
     flat = (1, src.codes.size)
     problem = BinaryProblem(
@@ -234,7 +234,7 @@ def _pooling(alg: str, src: Array, dims: tuple[int, ...], window: Window) -> Poo
 
 
 def _rescale(src: Quantized, dst_q: Encoding) -> tuple[EltwisePostOp, ...]:
-    """Return what makes codes of `dst_q` of those of `src`; nothing where they are alike."""
+    """Return post-ops that make codes of `dst_q` of those of `src`; none where they are alike."""
     if (src.scale, src.zero_point) == (dst_q.scale, dst_q.zero_point):
         return ()
     ratio = _ratio(src.scale, dst_q.scale)

@@ -35,14 +35,14 @@ _RULES = {
 
 
 class Arithmetic(NamedTuple):
-    """What an operator computes in one dialect.
+    """Arithmetic of an operator in one dialect.
 
     Parameters
     ----------
     says : str
         The arithmetic in words, as the docs print it.
     codes : callable
-        From the result's encoding, the operands and the operator's options to codes.
+        Function from the result's encoding, the operands and the operator's options to codes.
     """
 
     says: str
@@ -53,7 +53,7 @@ Dialects = dict[str, Arithmetic]
 
 
 class Encoding(NamedTuple):
-    """What the codes of one tensor stand for: type, scale as runtimes store it, zero point."""
+    """Meaning of one tensor's codes: type, scale as runtimes store it, zero point."""
 
     dtype: str
     scale: float
@@ -82,7 +82,7 @@ class Quantized(NamedTuple):
 
     @property
     def encoding(self) -> Encoding:
-        """What the codes stand for."""
+        """Type, scale and zero point of the codes."""
         dtype = dtypes.from_numpy(self.codes.dtype, "src")
         return Encoding(dtype, self.scale, self.zero_point)
 
@@ -93,7 +93,7 @@ class Quantized(NamedTuple):
 
     @property
     def real(self) -> Array:
-        """What the codes stand for, in float32."""
+        """Real values of the codes, in float32."""
         return quantize_rules.dequantize(self.codes, self.scale, self.zero_point)
 
 
@@ -128,11 +128,11 @@ def floats(dialect: str, real: Callable[..., Array], prefix: str = "") -> Arithm
     Parameters
     ----------
     dialect : str
-        How the result is quantized.
+        Arithmetic that quantizes the result.
     real : callable
-        From operands and options to float32 values.
+        Function from operands and options to float32 values.
     prefix : str
-        What docs say before it.
+        Text that docs have before the sentence of the dialect.
     """
 
     def codes(dst: Encoding, *operands: Any) -> Array:  # noqa: ANN401
@@ -152,7 +152,7 @@ def through_floats(
 
 
 def encoding(name: str, q: object) -> Encoding:
-    """Return what codes with these parameters stand for.
+    """Return the meaning of codes with these parameters.
 
     Raises
     ------

@@ -70,7 +70,7 @@ class Pooling:
         return maxima
 
     def counts(self, dims: tuple[int, ...]) -> Array:
-        """Return how many places of each window lie in the tensor."""
+        """Return the number of places of each window within the tensor."""
         return self.sums(np.ones((1, 1, *dims[2:]), np.int64))
 
     def _taps(self, values: Array, outside: int) -> Iterator[Array]:

@@ -90,7 +90,7 @@ def pad(
     value : float
         Real value of the border, for the mode "constant".
     mode : {"constant", "edge", "reflect"}
-        What fills the border: `value`, the nearest element, or the elements mirrored at the edge.
+        Values of the border: `value`, the nearest element, or the elements mirrored at the edge.
     dialect : str
         tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 

@@ -47,7 +47,7 @@ class Description:
     reading : Chain
         Chain from an element of dst to a real value; empty if it is one.
     policy, scales, exact_rounding
-        As `compose` takes them.
+        Options of `compose`.
     """
 
     title: str

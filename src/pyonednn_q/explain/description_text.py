@@ -15,7 +15,7 @@ __all__ = ["dumps", "parse"]
 
 
 def parse(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the text says
-    """Return what a text says: JSON if it begins with a brace, as TOML never does, else TOML.
+    """Return the content of a text: JSON if it begins with a brace, as TOML never does, else TOML.
 
     Parameters
     ----------

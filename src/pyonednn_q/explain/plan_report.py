@@ -21,7 +21,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report(Told):
-    """What there is to tell about a layer.
+    """Report of a layer.
 
     Attributes
     ----------

@@ -32,7 +32,8 @@ class Alg:
     function : callable
         Takes the array and as many of (alpha, beta) as the algorithm reads.
     parameters : int
-        How many that is. The others must be zero, so that equal steps compare equal.
+        Number of parameters that the algorithm reads: 0, 1 or 2. The others must be zero, so that
+        equal steps compare equal.
     image : callable
         (alpha, beta) to the interval that holds every result.
     rises : callable

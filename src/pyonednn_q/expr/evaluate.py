@@ -1,4 +1,4 @@
-"""What a chain computes, in float64 and in float32 as kernels do.
+"""Values of a chain, in float64 and in float32 as kernels compute them.
 
 The float64 form is the definition. The float32 form does what oneDNN's post-ops do with a chain
 lowered step by step: constants are rounded to float32, a per-tensor affine is one fused
@@ -75,8 +75,8 @@ def evaluate(
     axis : int
         The dimension of x that channels run along; only per-channel constants need it.
     dst_before : array_like, optional
-        What dst held before the call, in the shape of x and in codes or real values as the Sum step
-        reads it; only a Sum needs it.
+        Content of dst before the call, in the shape of x and in codes or real values as the Sum
+        step reads it; only a Sum needs it.
     operands : mapping of str to array_like, optional
         Values of the leaves, by name. A per-channel leaf is a 1-D array.
 

@@ -158,7 +158,7 @@ class FakeQuantize:
         Raises
         ------
         ShapeError
-            They lie along another dimension: (1, C, 1, 1) for weights (OC, IC, H, W), say.
+            The ranges lie along another dimension: (1, C, 1, 1) for weights (OC, IC, H, W), say.
         """
         if self.axis is not None and self.axis not in axes:
             wanted = f"{axes[0]}, the output channels; or constants of shape (C,)"
@@ -166,7 +166,7 @@ class FakeQuantize:
 
     @property
     def channels(self) -> int | None:
-        """How many channels the ranges have, or ``None`` if all are per tensor."""
+        """Number of channels of the ranges, or ``None`` if all are per tensor."""
         count: int | None = None
         for name in ("input_low", "input_high", "output_low", "output_high"):
             channels = getattr(self, name).channels

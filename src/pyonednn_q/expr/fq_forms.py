@@ -43,12 +43,12 @@ def fq_params(
     Parameters
     ----------
     fq : FakeQuantize
-        With levels (`has_levels`), and with an output range that is not empty.
+        FakeQuantize with levels (`has_levels`), and with an output range that is not empty.
     signed : bool
         Subtract Z_0 = levels/2 from the codes. Refused where Z_0 is odd or not whole: moving an odd
         number into a round turns ties the other way (round(0.5) is 0, round(0.5 + 127) - 127 is 1).
     tolerance : float
-        How far from a whole number a zero point may be and still be called one.
+        Largest distance of a zero point from a whole number at which it still counts as one.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def scale_alone(fq: FakeQuantize, dtype: str, *, tolerance: float = WHOLE_WITHIN
     dtype : str
         Data type of the codes, an integer type.
     tolerance : float
-        How far Z_i and the output levels may be from these numbers, in levels.
+        Largest distance of Z_i and of the output levels from these numbers, in levels.
 
     Examples
     --------

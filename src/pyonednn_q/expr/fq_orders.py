@@ -47,14 +47,14 @@ def fake_quantize(
     levels : int
         Number of levels that the range is divided into, at least 2.
     order : {"core", "fma", "subgraph", "cpu", "nncf"}
-        Which roundings; all but "core" need input_low < input_high and round as float32 does.
-        "nncf" has no output range but the input range.
+        Name of the order of roundings; all but "core" need input_low < input_high and round as
+        float32 does. "nncf" has no output range but the input range.
 
     Returns
     -------
     ndarray
-        Same shape and float type as x. NaN stays NaN in "core" and
-        "nncf", becomes output_high in the others.
+        Values of x's shape and float type. NaN stays NaN in "core" and "nncf", becomes output_high
+        in the others.
 
     Examples
     --------

@@ -33,11 +33,11 @@ class FromFq:
     Attributes
     ----------
     qparams : QParams
-        With the zero point rounded to a whole number.
+        Scale, and zero point rounded to a whole number.
     first : int
         The code of level 0. Codes run from it to first + levels - 1.
     residue : Vec
-        What the rounding took off the zero point, in levels: 0 where the FakeQuantize is a true
+        Part of the zero point that rounding removed, in levels: 0 where the FakeQuantize is a true
         affine quantizer, else the whole range is shifted by residue*scale.
     """
 
@@ -58,8 +58,8 @@ def qparams_from_fq(
     Parameters
     ----------
     fq : FakeQuantize
-        Its levels must fit into the type. In a signed type with an odd number of levels (255),
-        codes are symmetric: -127..127.
+        FakeQuantize whose levels fit into the type. In a signed type with an odd number of levels
+        (255), codes are symmetric: -127..127.
     dtype : str
         Data type of the codes, an integer type.
     side : {"input", "output"}
@@ -121,7 +121,8 @@ def fq_from_qparams(
     qparams : QParams
         Scale, zero point and data type of the codes, an integer type.
     levels : int, optional
-        How many codes are used, counted from the top: 255 in s8 leaves -128 out. By default all.
+        Number of codes that are used, counted from the top: 255 in s8 leaves -128 out. By default
+        all.
     dequantize : bool
         Whether the result is in real units, or in codes.
 

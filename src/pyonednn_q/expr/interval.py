@@ -25,7 +25,20 @@ _OPEN_LO, _OPEN_HI = Vec(-_INF), Vec(_INF)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """lo <= x <= hi in every channel; integer says that x is always a whole number."""
+    """lo <= x <= hi in every channel.
+
+    Parameters
+    ----------
+    lo, hi : Vec
+        Bounds, for the tensor or for each channel; -inf and inf: open.
+    integer : bool
+        Whether x is always a whole number.
+
+    Raises
+    ------
+    ArgumentError
+        lo is above hi in some channel.
+    """
 
     lo: Vec = _OPEN_LO
     hi: Vec = _OPEN_HI

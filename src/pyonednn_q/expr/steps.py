@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args, overload
 
 from pyonednn_q import dtypes
@@ -40,17 +40,33 @@ _set = object.__setattr__
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Base of the seven steps."""
+    """Base of the seven steps.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        A constant of a step is wrong; the error names its argument.
+    """
 
     @property
     def channels(self) -> int | None:
-        """How many channels the constants of this step have, or ``None`` if all are per tensor."""
+        """Number of channels of the constants, or ``None`` if all are per tensor."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Vec) and value.channels is not None:
+                return value.channels
         return None
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Affine(Step):
-    """y = scale*x + shift. A zero scale makes a constant."""
+    """y = scale*x + shift. A zero scale makes a constant.
+
+    Parameters
+    ----------
+    scale, shift : float, (C,) array_like or Vec
+        Finite constants, for the tensor or for each channel.
+    """
 
     scale: Vec
     shift: Vec
@@ -65,11 +81,6 @@ class Affine(Step):
         _set(self, "scale", scale)
         _set(self, "shift", shift)
 
-    @property
-    def channels(self) -> int | None:
-        """Channels of scale or shift."""
-        return self.scale.channels or self.shift.channels
-
     def __str__(self) -> str:
         if self.scale.is_all(0.0):
             return f"constant {self.shift}"
@@ -83,7 +94,13 @@ class Affine(Step):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Clip(Step):
-    """y = min(max(x, lo), hi), with lo <= hi in every channel; either side may be open."""
+    """y = min(max(x, lo), hi), with lo <= hi in every channel; either side may be open.
+
+    Parameters
+    ----------
+    lo, hi : float, (C,) array_like or Vec
+        Bounds, for the tensor or for each channel; -inf and inf: open.
+    """
 
     lo: Vec
     hi: Vec
@@ -100,11 +117,6 @@ class Clip(Step):
             raise ArgumentError("lo", f"lo {lo} with hi {hi}", "lo <= hi in every channel")
         _set(self, "lo", lo)
         _set(self, "hi", hi)
-
-    @property
-    def channels(self) -> int | None:
-        """Channels of lo or hi."""
-        return self.lo.channels or self.hi.channels
 
     def __str__(self) -> str:
         if self.hi.is_all(_INF):
@@ -124,7 +136,15 @@ class Round(Step):
 
 @dataclass(frozen=True, slots=True)
 class Eltwise(Step):
-    """y = alg(x, alpha, beta), as oneDNN's table of eltwise algorithms defines it."""
+    """y = alg(x, alpha, beta), as oneDNN's table of eltwise algorithms defines it.
+
+    Parameters
+    ----------
+    alg : str
+        Name of a function in oneDNN's table without ``eltwise_``, such as ``"relu"``.
+    alpha, beta : float
+        Parameters of the function; 0 where it has none.
+    """
 
     alg: str
     alpha: float = 0.0
@@ -153,17 +173,18 @@ class Eltwise(Step):
 
 @dataclass(frozen=True, slots=True, init=False)
 class PRelu(Step):
-    """y = x if x >= 0 else slope*x."""
+    """y = x if x >= 0 else slope*x.
+
+    Parameters
+    ----------
+    slope : float, (C,) array_like or Vec
+        Finite factors, for the tensor or for each channel.
+    """
 
     slope: Vec
 
     def __init__(self, slope: VecLike) -> None:
         _set(self, "slope", _finite("slope", slope))
-
-    @property
-    def channels(self) -> int | None:
-        """Channels of the slope."""
-        return self.slope.channels
 
     def __str__(self) -> str:
         return f"prelu(x, {self.slope})"
@@ -171,7 +192,15 @@ class PRelu(Step):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Step):
-    """y = x + scale*(dst_before - zero_point), dst_before read as dtype (None: as dst's own)."""
+    """y = x + scale*(dst_before - zero_point).
+
+    Parameters
+    ----------
+    scale, zero_point : float and int
+        Real value of one step of dst_before, and its code for real 0.
+    dtype : data type, optional
+        Type as which dst_before is read. None: the type of dst.
+    """
 
     scale: float = 1.0
     zero_point: int = 0
@@ -236,7 +265,15 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Binary(Step):
-    """y = alg(x, operand); x is always on the left, so constant - x is Affine(-1, constant)."""
+    """y = alg(x, operand); x is always on the left, so constant - x is Affine(-1, constant).
+
+    Parameters
+    ----------
+    alg : {"add", "mul", "max", "min", "div", "sub", "ge", "gt", "le", "lt", "eq", "ne"}
+        Operation of oneDNN; a comparison gives 0 or 1.
+    operand : float, (C,) array_like, Vec or Leaf
+        Finite constants (no 0 in div), for the tensor or each channel; or a tensor of the call.
+    """
 
     alg: BinaryAlg
     operand: Vec | Leaf
@@ -249,11 +286,6 @@ class Binary(Step):
                 raise ArgumentError("operand", str(operand), "no zero: it divides")
         _set(self, "alg", alg)
         _set(self, "operand", operand)
-
-    @property
-    def channels(self) -> int | None:
-        """Channels of a constant operand."""
-        return self.operand.channels if isinstance(self.operand, Vec) else None
 
     def __str__(self) -> str:
         symbol = _SYMBOLS.get(self.alg)
@@ -279,14 +311,19 @@ class Chain:
     Parameters
     ----------
     *steps : Step or Chain
-        In order of application. A chain among them is spliced in.
+        Steps in order of application. A chain among them is spliced in.
+
+    Attributes
+    ----------
+    channels : int or None
+        How many channels the constants have; None: all are per tensor.
 
     Raises
     ------
     ShapeError
-        When two steps disagree about the number of channels.
+        Two steps disagree about the number of channels.
     DTypeError
-        When two sums read dst as different types, or two steps name one leaf in different ways.
+        Two sums read dst as different types, or two steps name one leaf in different ways.
 
     Examples
     --------
@@ -296,6 +333,7 @@ class Chain:
     """
 
     steps: tuple[Step, ...]
+    channels: int | None = field(init=False, repr=False, compare=False)
 
     def __init__(self, *steps: Step | Chain) -> None:
         flat: list[Step] = []
@@ -306,23 +344,17 @@ class Chain:
                 flat.append(step)
             else:
                 raise ArgumentError("steps", type(step).__name__, "steps or chains")
-        object.__setattr__(self, "steps", tuple(flat))
-        _ = self.channels  # which all must have, or none
-        _check_readings(flat)
-
-    @property
-    def channels(self) -> int | None:
-        """How many channels the constants have, or ``None`` if all are per tensor."""
         count: int | None = None
-        for index, step in enumerate(self.steps):
+        for index, step in enumerate(flat):
             channels = step.channels
-            if channels is None or channels == count:
-                continue
-            if count is not None:
+            if count is not None and channels not in {None, count}:
                 name = f"steps[{index}]"
                 raise ShapeError(name, f"{channels} channels", f"{count} as before it")
-            count = channels
-        return count
+            count = channels or count
+        _set(self, "steps", tuple(flat))
+        _set(self, "channels", count)
+        if len(flat) > 1:
+            _check_readings(flat)
 
     def __add__(self, other: Chain) -> Chain:
         if not isinstance(other, Chain):
@@ -360,7 +392,7 @@ def _check_readings(steps: Iterable[Step]) -> None:
 
 
 def _reading(step: Step) -> tuple[str, str]:
-    """Name what a step reads beside x, and as what."""
+    """Name the tensor that a step reads beside x, and its type."""
     if isinstance(step, Sum):
         return "dst", step.dtype or "its own type"
     if isinstance(step, Binary) and isinstance(step.operand, Leaf):

@@ -41,6 +41,11 @@ class Vec:
     least, greatest : float
         The smallest and the largest channel. Per tensor, both are the value.
 
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument, what came and what would do.
+
     Examples
     --------
     >>> Vec([2.0, 2.0]) == Vec(2.0)
@@ -79,7 +84,7 @@ class Vec:
 
     @property
     def channels(self) -> int | None:
-        """How many channels, or ``None`` per tensor."""
+        """Number of channels, or ``None`` per tensor."""
         return None if self.array is None else len(self.array)
 
     @property
@@ -296,7 +301,7 @@ def constant(name: str, value: VecLike) -> Vec:
     Raises
     ------
     ArgumentError, ShapeError
-        It is no constant.
+        The value is no constant.
     """
     if type(value) is Vec:
         return value

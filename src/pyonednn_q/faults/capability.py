@@ -23,7 +23,7 @@ from pyonednn_q.rewrite.ends import Takes
 
 @dataclass(frozen=True, slots=True)
 class Accepts:
-    """What a primitive takes on generated code, for int8 sources.
+    """Attributes that a primitive takes on generated code, for int8 sources.
 
     Attributes
     ----------
@@ -293,7 +293,7 @@ def operand_dims(facts: PrimitiveFacts, extent: str) -> tuple[int, ...] | None:
 
 
 def leading_ones(process: Facts) -> int:
-    """Return how many leading dimensions of 1 let a matmul scale its rows on the fast kernel.
+    """Return the number of leading dimensions of 1 that let a matmul scale rows on the fast kernel.
 
     Two dimensions: a reference loop. Three: the fast kernel; but 3.9 and later leave it for an
     operand per channel beside the one per row. Four: the fast kernel, except on AVX2 without VNNI;

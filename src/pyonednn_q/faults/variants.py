@@ -50,13 +50,14 @@ class WayRow:
     Attributes
     ----------
     level, moment : str
-        What it changes, and when it is tried: see `pyonednn_q.ops.ways`.
+        Part of the request that the row changes, and moment at which it is tried: see
+        `pyonednn_q.ops.ways`.
     asks : callable
         f(what was asked, what came of it), which gives what to ask in its place where the row
         holds; its name is that of the row.
     exactness : Exactness or None
-        What it promises, which the policy of an operator has to permit. None: other numbers, if
-        those of the caller are not such that they stay.
+        Promise of the row, which the policy of an operator has to permit. None: other numbers,
+        unless the caller's values are such that they stay the same.
     passes : tuple of exception classes
         Refusals after which the next is tried; others are raised.
     wanting : callable
@@ -76,7 +77,7 @@ class WayRow:
 
     @property
     def name(self) -> str:
-        """What it asks for."""
+        """Name of the row, in words."""
         return self.asks.__name__.replace("_", " ")
 
 

@@ -10,7 +10,7 @@ __all__ = ["Change", "traced"]
 
 
 class Change(NamedTuple):
-    """What a pass made of some nodes.
+    """Nodes that a pass changed, and its reason.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ def lengths_of(node: KnownSources) -> Numbers:
 
 
 def count(node: KnownSources) -> Numbers:
-    """Return how many elements the source has (Size)."""
+    """Return the number of elements of the source (Size)."""
     return (product(node.dims(0)),)
 
 
@@ -68,7 +68,7 @@ def arithmetic(
     compute : callable
         A function of two integers.
     neutral : int
-        With what as the second a symbol stays itself.
+        Second operand with which a symbol stays itself.
     """
 
     def computed(node: KnownSources) -> Numbers:

@@ -27,14 +27,14 @@ _LARGEST = 1 << 62
 
 
 class KnownTensor(NamedTuple):
-    """What is known of a tensor before anything runs.
+    """Facts about a tensor that are known before anything runs.
 
     Parameters
     ----------
     dtype : str
         NumPy's name; empty where it is not known.
     dims : tuple of (int or str), or None
-        None where not even their number is known.
+        Dims, or None where not even their number is known.
     numbers : ndarray, tuple of (int or str), or None
         A constant; or the elements, in order, of what is made of dims.
     """
@@ -51,7 +51,7 @@ class KnownTensor(NamedTuple):
 
 
 class KnownSources:
-    """What a rule may look at: a node's attributes, and what is known of the tensors it reads.
+    """Facts that a rule may read: a node's attributes, and what is known of its sources.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class KnownSources:
         Raises
         ------
         LookupError
-            They are not known: the rule ends there.
+            The dims are not known: the rule ends there.
         """
         tensor = self.tensors[at]
         if tensor is None or tensor.dims is None:
@@ -107,7 +107,7 @@ class KnownSources:
         Raises
         ------
         LookupError
-            They are not known, or too many.
+            The elements are not known, or too many.
         """
         tensor = self.tensors[at]
         values = None if tensor is None else tensor.numbers
@@ -153,7 +153,7 @@ def place(axis: int, rank: int) -> int:
 
 
 def product(lengths: Sequence[Length]) -> Length:
-    """Return how many elements dims have: a number, or one symbol, if all others are 1."""
+    """Return the number of elements: a number, or one symbol, if all other dims are 1."""
     opened = [each for each in lengths if isinstance(each, str)]
     number = math.prod(each for each in lengths if not isinstance(each, str))
     if not opened or number == 0:
@@ -163,16 +163,16 @@ def product(lengths: Sequence[Length]) -> Length:
 
 @dataclass(frozen=True, slots=True)
 class DimsRule:
-    """How dims, types and, of what is made of dims, elements of results follow from the sources.
+    """Rule from sources to dims, types and, if made of dims, elements of results.
 
     Attributes
     ----------
     lengths : callable
-        From `KnownSources` to the dims of results, in order: (int or str)s, or None. LookupError:
-        they are not known.
+        Function from `KnownSources` to the dims of results, in order: (int or str)s, or None.
+        LookupError: they are not known.
     dtypes : tuple of tuple of (int or str)
-        For each result, the last for all behind it: what says its type, the first that is there:
-        a number: that input; "@name": that attribute; else NumPy's name.
+        Sources of each result's type, of which the first that is there counts; the last entry is
+        for all further results. A number: that input; "@name": that attribute; else NumPy's name.
     numbers : callable, optional
         Function from `KnownSources` to the elements of the first result.
     reads : tuple of int, or slice, optional

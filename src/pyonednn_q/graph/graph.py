@@ -47,7 +47,7 @@ class Value:
     dtype : str
         NumPy's or ml_dtypes' name: ``"float32"``, ``"uint8"``, ``"int4"``.
     dims : tuple of int or None
-        None where they are not known beforehand.
+        Dims, or None where they are not known beforehand.
     qparams : QParams or None
         Meaning of its codes, if known.
     lengths : tuple of (int or str)
@@ -124,7 +124,7 @@ class GraphNode:
 
     @property
     def row(self) -> Kind:
-        """What the table of kinds says of the operator."""
+        """Row of the operator in the table of kinds."""
         return kind_of(self.kind)
 
     def __eq__(self, other: object) -> bool:
@@ -165,6 +165,11 @@ class Graph:
         Options of `onnx.fuse`, by name.
     changes : tuple of Change
         Changes by passes. They are not compared.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, what came and what would do.
     """
 
     nodes: tuple[GraphNode, ...]

@@ -45,8 +45,8 @@ class Kind:
     means : str
         Name of the kind that computes the same on real values; empty: itself.
     form : str
-        How a node on codes is rewritten as a `means` node between quantizers; integer: only if a
-        dynamic quantizer makes its source.
+        Rule by which a node on codes is rewritten as a `means` node between quantizers; integer:
+        only if a dynamic quantizer makes its source.
     layer : str
         Problem of a layer with constant weights; empty: not a layer.
     moves : {"", "always", "nearest"}
@@ -65,8 +65,8 @@ class Kind:
     on_codes : bool
         Whether it computes codes from codes between quantizers (kinds with `moves` do so anyway).
     chain : str
-        How it joins the chain of a layer. step, activation: by `step`; clip, prelu, norm: by its
-        constants; add, sub, mul, div: with a constant or another tensor.
+        Rule by which the node joins the chain of a layer. step, activation: by `step`; clip, prelu,
+        norm: by its constants; add, sub, mul, div: with a constant or another tensor.
     step, gate : callable or None
         Functions from attributes to the step that computes f(x), and to the step of x · f(x).
     bound : str

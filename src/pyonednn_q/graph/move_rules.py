@@ -361,7 +361,7 @@ def boxes(_node: KnownSources) -> list[Lengths | None]:
 
 @DimsRule
 def some_along_axis(node: KnownSources) -> list[Lengths | None]:
-    """As many as there are along an axis, or of all elements in order (Compress, Unique)."""
+    """Return an unknown number of elements along an axis, or of all in order (Compress, Unique)."""
     if "axis" not in node.attributes:
         return [("",)] * node.outputs
     dims = [*node.dims(0)]

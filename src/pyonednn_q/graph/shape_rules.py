@@ -46,7 +46,7 @@ def broadcast_lengths(dims: Sequence[Lengths]) -> Lengths:
     Raises
     ------
     ValueError
-        They cannot be.
+        The dims do not fit.
     """
     first = dims[0]
     if all(each == first for each in dims):

@@ -235,7 +235,7 @@ _LEVELS = ("AVX2", "AVX512_CORE")  # CPUs without VNNI
 
 
 class Supposition(NamedTuple):
-    """What is supposed, in words, and the outputs that follow from it."""
+    """A supposition, in words, and the outputs that follow from it."""
 
     text: str
     outputs: Outputs

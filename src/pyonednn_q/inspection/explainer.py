@@ -117,7 +117,7 @@ def explain_difference(
 
 
 class _Search:
-    """What every arithmetic gives, and the codes of the best one of the operator as it is."""
+    """Results of every arithmetic, and the codes of the best one of the operator as it is."""
 
     def __init__(self, frameworks: Mapping[str, tuple[str, ...]], theirs: Array) -> None:
         self.frameworks, self.theirs = frameworks, theirs
@@ -190,7 +190,7 @@ def _codes(operator: Operator, source: Array) -> tuple[Array, float, int]:
 
 
 def _leaves(operator: Operator, operands: Mapping[str, object]) -> dict[str, Array]:
-    """Return what the leaves of the chain stand for."""
+    """Return the values of the chain's leaves."""
     steps = [step.operand for step in operator.settings.post if isinstance(step, Binary)]
     names = [operand.name for operand in steps if isinstance(operand, Leaf)]
     for name in operands:

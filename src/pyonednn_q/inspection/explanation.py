@@ -19,7 +19,7 @@ _NAMES = 4  # of arithmetics that are written out
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How many outputs an arithmetic gives as they came.
+    """Number of outputs that an arithmetic gives exactly.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class DifferingOutput:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explanation(Told):
-    """What `explain_difference` found. Printable; `to_json` for programs.
+    """Result of `explain_difference`. Printable; `to_json` for programs.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Explanation(Told):
     acc : ndarray of int32
         The exact sums of products in dst's dims, without the bias; read-only.
     values : ndarray of float64
-        In dst's dims, the real values over dst's scale, plus its zero point: what is rounded and
+        Real values over dst's scale, plus its zero point, in dst's dims: these are rounded and
         clamped to codes; read-only.
     """
 
@@ -130,7 +130,7 @@ class Explanation(Told):
 
     @property
     def explained_by(self) -> tuple[Agreement, ...]:
-        """What gives every output as it came; empty where nothing does."""
+        """Arithmetics that give every output exactly; empty where none does."""
         return tuple(agreement for agreement in self.agreements if agreement.equal == self.outputs)
 
     @property

@@ -1,4 +1,4 @@
-"""Why products with weights in groups differ: which arithmetic gives somebody else's results.
+"""Differences of products with weights in groups: which arithmetic gives somebody's results.
 
 Results are float32, so that nobody's are ours where one sum is added up in another order. What
 decides is where the source becomes codes, and in which ranges: that moves results by thousandths,
@@ -45,7 +45,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupDifference(Explanation):
-    """What `explain_difference` found of a product with weights in groups. Printable.
+    """Result of `explain_difference` for a product with weights in groups. Printable.
 
     Results are float32. `lower`, `higher`, `further` and `largest` count in float32's steps, ties
     and sums of products are none, and `values` are the real products.
@@ -154,7 +154,7 @@ def group_difference(operator: Operator, src: Array, theirs: object) -> GroupDif
 
 
 def _steps(values: Array) -> Array:
-    """Return how many float32 lie between each value and 0."""
+    """Return the number of float32 values between each value and 0."""
     bits = values.astype(np.float32).view(np.int32).astype(np.int64)
     return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
 

@@ -15,7 +15,7 @@ _LINE = 160  # most characters of a line
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a tensor lies in memory.
+    """Layout of a tensor in memory.
 
     Attributes
     ----------
@@ -24,8 +24,8 @@ class Format:
     layout : str
         Data type, dimensions, and strides or bytes.
     tag : str
-        As oneDNN writes it: ``acdb`` is channels last; ``AcdB16a4b`` has blocks of 16 and 4. Empty
-        where its log does not say.
+        Name of the layout in oneDNN's notation: ``acdb`` is channels last; ``AcdB16a4b`` has blocks
+        of 16 and 4. Empty where oneDNN's log does not tell it.
     """
 
     tensor: str
@@ -51,7 +51,7 @@ class Reorder:
     us : float
         Median of a few copies, in microseconds, measured by `inspect`.
     when : str
-        When it is copied: once, or in which calls.
+        Time at which the tensor is copied: once, or in which calls.
     """
 
     tensor: str
@@ -93,7 +93,7 @@ class GuardMet:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Inspection(Told):
-    """What `inspect` found. Printable; `to_json` for programs.
+    """Result of `inspect`. Printable; `to_json` for programs.
 
     Attributes
     ----------

@@ -64,7 +64,7 @@ def inspect(
     ArgumentError
         Something else, an operator without a shape, or `verbose` that is no bool.
     UnsupportedError
-        As `prepare` raises it.
+        Errors of `prepare`.
 
     Examples
     --------

@@ -52,14 +52,14 @@ def named_arrays(file: Path, *, max_bytes: int | None = None) -> dict[str, Array
     file : Path
         The file.
     max_bytes : int, optional
-        That they may take together, unpacked.
+        Largest number of bytes of all arrays together, unpacked.
 
     Raises
     ------
     ArgumentError
         Not what numpy.savez writes, or more than is allowed.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     try:
         with file.open("rb") as stream:
@@ -86,7 +86,7 @@ def arrays_of(file: Path, needed: tuple[str, ...] = NEEDED) -> dict[str, Array]:
     ArgumentError
         Not what numpy.savez writes, an unknown name in it, or a name that is missing.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     arrays = named_arrays(file)
     for name in arrays:

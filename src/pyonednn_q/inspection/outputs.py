@@ -108,7 +108,7 @@ class Outputs:
         return replace(self, acc=acc, bias=None)
 
     def real(self) -> Array:
-        """Return what dst stands for, in float64: the chain's result, not rounded."""
+        """Return the real values of dst, in float64: the chain's result, not rounded."""
         scale = self.along(self.src_scale * np.asarray(self.wei_scale))
         bias = self.along(0 if self.bias is None else self.bias)
         count, shift = (bias, 0.0) if self.is_counted else (0, bias)
@@ -181,7 +181,7 @@ class Outputs:
         residual: Array | None,
         operands: Mapping[str, Array],
     ) -> Outputs:
-        """Return what an operator's arguments say of a source.
+        """Return the outputs that an operator's arguments mean for a source.
 
         Parameters
         ----------

@@ -19,13 +19,13 @@ _LEAST = 5  # calls of each caller in a round
 def waits_at_once(
     runtimes: Sequence[Sequence[Callable[[], object]]], seconds: float, threads: int
 ) -> list[list[float]]:
-    """Return what callers of each runtime wait while all of them call, in microseconds.
+    """Return the waiting times of each runtime's callers when all call at once, in microseconds.
 
     Parameters
     ----------
     runtimes : sequence of sequence of callable
-        What each caller of each runtime calls. Runtimes take turns: three rounds of all, with a
-        rest before each turn.
+        Functions that each caller of each runtime calls. Runtimes take turns: three rounds of all,
+        with a rest before each turn.
     seconds : float
         Time of each runtime, in seconds, all rounds together; each caller makes at least five calls
         in a round.

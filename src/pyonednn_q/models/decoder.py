@@ -102,8 +102,8 @@ class Decoder:
         Returns
         -------
         (batch, count, words) ndarray of float32
-            For each token what the model says of the next one; (batch, 1, words) of the last alone,
-            also of a model that was exported so.
+            Logits for each token; (batch, 1, words) of the last token alone, also of a model that
+            was exported so.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class Decoder:
         count : int
             1, 2, 4, ..., 128.
         last : bool
-            With logits of the last token alone.
+            Whether only the logits of the last token are returned.
         """
         key = count, last and count > 1
         if key not in self._models:

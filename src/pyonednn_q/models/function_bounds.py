@@ -1,4 +1,4 @@
-"""How far functions of float32 may be from their values, in the kernels of either runtime.
+"""Bounds of the errors of float32 functions, in the kernels of either runtime.
 
 Nobody documents the errors of kernels, so they are measured: of oneDNN's in `predict.float_bounds`,
 of onnxruntime's in `graph.kinds`, in the same form, units · 2^-24 · max(1, |f(x)|) over floats of
@@ -35,7 +35,7 @@ _ROUNDED = 3 * F32_UNIT  # a product with a constant that is rounded itself, and
 
 
 def gamma(terms: int) -> float:
-    """Return how far sums of so many terms are from exact, in parts of their magnitudes."""
+    """Return the error bound of sums of so many terms, in parts of their magnitudes."""
     return terms * F32_UNIT / (1 - terms * F32_UNIT)
 
 
@@ -49,7 +49,7 @@ def function_values(part: GraphNode, own: Values) -> Array | None:
 
 
 def function_bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array | None:
-    """Return how far a function's float32 results may be from its values.
+    """Return bounds of the errors of a function's float32 results.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def function_bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) 
     Returns
     -------
     ndarray or None
-        In the dims of `exact`, in real units. None: of functions whose error is not known.
+        Bounds in the dims of `exact`, in real units. None: of functions whose error is not known.
     """
     # Where a divisor is 0, or an exponential leaves float64, a bound is infinite or none.
     with np.errstate(all="ignore"):

@@ -60,7 +60,7 @@ def load(
     Raises
     ------
     ArgumentError, UnsupportedError, LibraryError
-        As `onnx.load`, `onnx.fuse` and `onnx.Model` raise them.
+        Errors of `onnx.load`, `onnx.fuse` and `onnx.Model`.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class LoadedModel(Model):
         return f"<LoadedModel {self._path.name}: {' -> '.join(ends)}>"
 
     def explain(self, *, trace: bool = False) -> str:
-        """Return what ``pyonednn-q explain`` prints: a line for each call, and why.
+        """Return the text of ``pyonednn-q explain``: a line for each call, and why.
 
         Parameters
         ----------
@@ -160,13 +160,13 @@ class LoadedModel(Model):
         min_time: float = 0.15,
         seed: int = 0,
     ) -> str:
-        """Return what ``pyonednn-q bench`` prints: times whole and by layer, INT8 beside FP32.
+        """Return the text of ``pyonednn-q bench``: times whole and by layer, INT8 beside FP32.
 
         Parameters
         ----------
         inputs : mapping of str to array_like, optional
-            What it runs on, and the lengths that it runs at. None: random arrays of the lengths
-            of the last call.
+            Inputs of the run, which also set its lengths. None: random arrays of the lengths of the
+            last call.
         peers : iterable of {"onnxruntime", "openvino"}
             Other runtimes to measure in turn with it.
         min_time : float
@@ -204,7 +204,7 @@ class LoadedModel(Model):
         Parameters
         ----------
         file : path
-            Is overwritten.
+            File to write; an existing one is overwritten.
 
         Raises
         ------

@@ -60,7 +60,7 @@ class ModelFile(NamedTuple):
         Raises
         ------
         Error
-            As `onnx.Model.run` does.
+            Errors of `onnx.Model.run`.
         """
         try:
             return self.model.run(inputs)

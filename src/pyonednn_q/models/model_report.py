@@ -13,7 +13,7 @@ from pyonednn_q.graph.graph import Graph
 from pyonednn_q.models.node_measures import node_measures
 from pyonednn_q.models.node_report import NodeReport, of_nodes
 from pyonednn_q.native import runtime
-from pyonednn_q.report.progress import Progress
+from pyonednn_q.report.progress import counted
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.report.told import Told
 from pyonednn_q.shown import printable, shortened
@@ -33,7 +33,7 @@ _MEASURED = "us: median of a node in its place; SQNR: beside the float model, of
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelReport(Told):
-    """What there is to tell about a model.
+    """Report of a model.
 
     Attributes
     ----------
@@ -56,22 +56,16 @@ class ModelReport(Told):
     def of(cls, file: ModelFile, inputs: Mapping[str, Array] | None = None) -> ModelReport:
         """Tell all nodes of a model; with inputs, also what each takes, and its SQNR."""
         graph = file.model.graph
-        progress = Progress(len(graph.nodes))
         measures: Mapping[str, NodeMeasure] = {}
         if inputs is not None:
-            progress.phase("node by node, in their places")
             measures = node_measures(file, inputs)
-        progress.phase("asking the library what it refused")
-        nodes = []
-        for each in of_nodes(graph, measures):
-            nodes.append(each)
-            progress.tick()
-        progress.clear()
+        told = of_nodes(graph, measures)
+        nodes = list(counted(told, "asking the library what it refused", len(graph.nodes)))
         return cls(file.path.name, repr(file.graph)[1:-1], graph, tuple(nodes))
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many nodes run in each way."""
+        """Number of nodes that run in each way."""
         return dict(Counter(each.how for each in self.nodes))
 
     @property

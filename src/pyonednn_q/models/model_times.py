@@ -1,4 +1,4 @@
-"""What a model takes, node by node and whole, beside its FP32 form and other runtimes.
+"""Times of a model, node by node and whole, beside its FP32 form and other runtimes.
 
 Whole models take turns in one process, each called from Python on the same arrays. Each layer has a
 row, timed inside the running network, so with the caches as the network leaves them; a second row
@@ -44,7 +44,7 @@ _IN_PLACE = "in place"
 
 
 class NodeTime(NamedTuple):
-    """What a node took in its place.
+    """Time of a node within the running network.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class NodeTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ModelTimes(Told):
-    """What was measured of a model.
+    """Measured times of a model.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class ModelTimes(Told):
 
     @property
     def shares(self) -> dict[str, tuple[int, float]]:
-        """How many nodes run in each way, and microseconds of them together; the longest first."""
+        """Number of nodes that run in each way, and their microseconds; the longest first."""
         by_way: dict[str, tuple[int, float]] = {}
         for node in self.nodes:
             way = f"{node.how}, by Python" if node.calls_python else node.how
@@ -144,9 +144,8 @@ def measure(
     Error
         The model cannot be run.
     """
-    progress = Progress(5 + (callers > 1))
     refused: list[tuple[str, str]] = []
-    with runtime.threads(threads):
+    with runtime.threads(threads), Progress(5 + (callers > 1)) as progress:
         progress.phase("probing the machine")
         limits = probe.probe((_INT8, _F32), lambda: None)
         progress.tick()
@@ -168,7 +167,6 @@ def measure(
         samples = node_samples(forms)
         progress.tick()
         layers = _layers(forms, samples, file, threads)
-        progress.clear()
         limits = probe.at_least(limits, layers)
     about = metadata() | {peer: _version(peer) for peer in peers}
     rows = (*_summed(whole, layers), *layers)

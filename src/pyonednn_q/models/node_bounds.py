@@ -1,11 +1,11 @@
-"""How far float32 may be from a fused node's values: a bound for each, whatever order sums have.
+"""Bounds of float32 errors of a fused node's values, in whatever order sums are formed.
 
-Values are computed in float64 along the nodes that it stands for, and beside each goes how far
-any computation in float32 may be from it: a rounding is off by no more than u = 2^-24 of its
-result, and a sum of K products in any order by no more than gamma(K) = K u / (1 - K u) of the sum
-of their magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 3.1 and 3.5), to which
-comes what its terms are off by. A difference of a code and a zero point counts with both, as sums
-of either may be taken apart. Functions have the bounds of `function_bounds`, or none.
+Values are computed in float64 along the nodes that it replaces, each with a bound for any
+computation in float32. A rounding is off by at most u = 2^-24 of its result. A sum of K products in
+any order is off by at most gamma(K) = K u / (1 - K u) of the sum of their magnitudes (Higham,
+Accuracy and Stability of Numerical Algorithms, 3.1 and 3.5); the errors of its terms are added. A
+difference of a code and a zero point counts with both, as sums of either may be taken apart.
+Functions have the bounds of `function_bounds`, or none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MORE = 4  # roundings of a product beside its sum: of both scales, of itself, o
 
 
 class FloatBound(NamedTuple):
-    """What a node computes, and how far float32 may be from it.
+    """Values of a node, and bounds of their float32 errors.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def float_bound(
     Returns
     -------
     FloatBound or None
-        None where the nodes that it stands for cannot be computed one by one.
+        Bound, or None where the nodes that it stands for cannot be computed one by one.
     """
     own = {each: wide(array) for each, array in values.items()}
     apart: dict[str, Array | float] = {}

@@ -1,4 +1,4 @@
-"""How each node of a model differs from another runtime's values, and which arithmetic says so.
+"""Differences of each node from another runtime's values, and the arithmetic that explains them.
 
 Every node runs on the other runtime's values of what it reads, so that a difference is its own.
 Arithmetics are tried until one gives all of theirs:
@@ -54,7 +54,7 @@ _FUNCTIONS = "float32, another approximation"
 
 @dataclass(frozen=True, slots=True)
 class NodeDifference:
-    """What a node computes beside another runtime, on its values.
+    """Difference of a node from another runtime, on that runtime's values.
 
     Attributes
     ----------

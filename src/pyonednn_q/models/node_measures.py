@@ -1,4 +1,4 @@
-"""What a node of a model takes in its place, and how far its values are from the float model's."""
+"""Time of each node within the running model, and its error against the float model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Values = dict[str, Array]
 
 
 class NodeMeasure(NamedTuple):
-    """What was measured of a node.
+    """Measured time and error of a node.
 
     Attributes
     ----------
@@ -47,14 +47,14 @@ class NodeMeasure(NamedTuple):
 
 
 def node_measures(file: ModelFile, inputs: Mapping[str, Array]) -> dict[str, NodeMeasure]:
-    """Return what was measured of each node, by its first output.
+    """Return measures of each node, by its first output.
 
     Parameters
     ----------
     file : ModelFile
         The model.
     inputs : mapping of str to ndarray
-        What it runs on.
+        Inputs of the run.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What there is to tell about a node of a fused model: what it stands for, how it runs, and why."""
+"""Report of a fused model's node: what it replaces, how it runs, and why."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class SaturationAt:
     channels, flagged : int
         Number of output channels, and of those that some source makes wrong.
     reason : str
-        Why, in a few words; empty where every channel is exact.
+        Reason for the verdict, in a few words; empty where every channel is exact.
     """
 
     isa: str
@@ -81,7 +81,7 @@ class NodeReport:
     Attributes
     ----------
     name, runs, how, why : str
-        Its name; what runs; in which way; why that is not in INT8 and what would change it.
+        Name of the node; what runs; in which way; why that is not in INT8 and what would change it.
     originals, operators : tuple of str
         Names of the model's nodes that it stands for; their operators, quantizers left out.
     reads, writes : tuple of TensorText
@@ -103,7 +103,7 @@ class NodeReport:
     plan : Plan or None
         Plan of the layer.
     us, sqnr_db : float or None
-        What `node_measures` found; None where nothing was measured.
+        Results of `node_measures`; None where nothing was measured.
     """
 
     name: str

@@ -62,9 +62,9 @@ def onnxruntime_values(
     Parameters
     ----------
     graph : Graph
-        As `onnx.load` returns it.
+        Graph that `onnx.load` returned.
     inputs : mapping of str to ndarray
-        All of its inputs.
+        All inputs of the model.
     wanted : iterable of str
         Names; of those that the graph does not compute none are returned.
 
@@ -73,7 +73,7 @@ def onnxruntime_values(
     LibraryError
         onnxruntime is not installed.
     UnsupportedError
-        It cannot run the model.
+        The runtime cannot run the model.
     """
     if not installed(["onnxruntime"]):
         message = f"values to compare with come from onnxruntime: {install('peers')}"
@@ -95,7 +95,7 @@ def ready(
     Raises
     ------
     UnsupportedError
-        It cannot run the model; the message says why.
+        The runtime cannot run the model; the message says why.
     """
     run = _onnxruntime(graph, inputs, threads) if peer == "onnxruntime" else None
     run = run or _openvino(graph, inputs, threads)

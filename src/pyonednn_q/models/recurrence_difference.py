@@ -1,4 +1,4 @@
-"""Why a recurrence of codes differs from another's: a state beside a tie, rows of one range.
+"""Reasons why a recurrence of codes differs: a state beside a tie, rows of one range.
 
 States become codes in each step, and where one lies beside a tie, runtimes that differ in the last
 place of float32 go on from other codes. So each is judged step by step from its own states, whose

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator, Mapping
+from copy import copy
 from itertools import islice
 from pathlib import Path
 
@@ -67,9 +69,36 @@ class SampleFiles:
         self.batch = self._fixed or batch or 1
         self._files = _files(path)
         self._path = path
+        self._most: int | None = None
 
-    def batches(self, most: int) -> Iterator[dict[str, Array]]:
-        """Give inputs by name, of at most so many samples, in whole batches.
+    def first(self, most: int) -> SampleFiles:
+        """Return the same files, of which at most so many samples are read, in whole batches."""
+        fewer = copy(self)
+        fewer._most = -(-most // self.batch)  # noqa: SLF001 - its own
+        return fewer
+
+    def __len__(self) -> int:
+        """Return the number of batches, by the heads of the files alone."""
+        count = sum(map(self._count, self._files))
+        return count if self._most is None else min(count, self._most)
+
+    def _count(self, file: Path) -> int:
+        if self.is_by_file:
+            return 1
+        try:
+            shapes = _shapes(file)
+        except Exception:  # said when it is read
+            return 0
+        counts = [
+            shape[0]
+            for name, dims in self._dims.items()
+            if len(shape := shapes.get(name, shapes.get("", ()))) == len(dims) > 0
+        ]
+        samples = max(counts, default=1)
+        return samples // self._fixed if self._fixed else -(-samples // self.batch)
+
+    def __iter__(self) -> Iterator[dict[str, Array]]:
+        """Give inputs by name, a batch after the other.
 
         Raises
         ------
@@ -77,7 +106,7 @@ class SampleFiles:
             Naming the file and the input; no batch at all.
         """
         is_empty = True
-        for each in islice(self._all(), -(-most // self.batch)):
+        for each in islice(self._all(), self._most):
             is_empty = False
             yield each
         if is_empty:
@@ -155,6 +184,20 @@ def _files(path: Path) -> list[Path]:
         got = shown(str(path)) + ("" if path.exists() else ", which is not there")
         raise ArgumentError("--data", got, "a .npz or .npy file, or a folder of them")
     return [path]
+
+
+def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a file's arrays, of which the heads are read; "": the only array's."""
+    if file.suffix == ".npy":
+        return {"": np.load(file, mmap_mode="r", allow_pickle=False).shape}
+    shapes = {}
+    with zipfile.ZipFile(file) as archive:
+        for name in archive.namelist():
+            with archive.open(name) as member:
+                is_first = np.lib.format.read_magic(member) == (1, 0)
+                head = "read_array_header_1_0" if is_first else "read_array_header_2_0"
+                shapes[name.removesuffix(".npy")] = getattr(np.lib.format, head)(member)[0]
+    return shapes
 
 
 def _typed(argument: str, array: Array, dtype: str) -> Array:

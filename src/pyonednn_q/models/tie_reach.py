@@ -1,8 +1,9 @@
-"""Where the values of a fused node lie so near a tie that the order of roundings decides its code.
+"""Distance of a fused node's values from a tie: near one, the order of roundings decides its code.
 
-Where a node rounds on the way, as quantizers between a convolution and an addition do, a value
-beside a tie may become either of two codes there, which moves the result by one step of that scale.
-How near is near is the bound of `float_bounds` for each value, and what a quantizer adds to it.
+A node may round on the way, as quantizers between a convolution and an addition do. There a value
+next to a tie may become either of two codes, which moves the result by one step of that scale. A
+value is near a tie if the distance is within its bound of `float_bounds`, plus what a quantizer
+adds.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ def by_ties(
     Returns
     -------
     ndarray of float64 or None
-        In the output's dims: 0 where no rounding on the way is near a tie. None where the nodes
-        that it stands for cannot be computed one by one, or a function among them has no bound.
+        Distances in the output's dims: 0 where no rounding on the way is near a tie. None where the
+        nodes that it stands for cannot be computed one by one, or a function among them has no
+        bound.
     """
     own = {name: wide(array) for name, array in values.items()}
     apart: dict[str, Any] = {}

@@ -14,6 +14,7 @@ from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.models.peer_sessions import ready
 from pyonednn_q.native import Prepared
 from pyonednn_q.onnx.fused_node import fused_nodes
+from pyonednn_q.report.progress import counted
 from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class TimedForm(NamedTuple):
     Attributes
     ----------
     dtype : str
-        As `bench` has it: ``"u8s8u8"`` or ``"f32"``.
+        Data types in the notation of `bench`: ``"u8s8u8"`` or ``"f32"``.
     source : Graph
         Model for other runtimes.
     graph : Graph
@@ -71,7 +72,7 @@ class TimedForm(NamedTuple):
 
     @property
     def graph(self) -> Graph:
-        """What it computes."""
+        """Graph of the model."""
         return self.model.graph
 
     def call(self) -> object:
@@ -107,7 +108,7 @@ class TimedForm(NamedTuple):
 
     @property
     def memory(self) -> str:
-        """What it takes beside its weights, in words."""
+        """Memory of the model beside its weights, in words."""
         if self.compiled is None:
             return "of each node by itself"
         of_program = (
@@ -127,7 +128,7 @@ def node_samples(forms: Sequence[TimedForm]) -> dict[str, dict[str, list[float]]
     samples: dict[str, dict[str, list[float]]] = {form.dtype: {} for form in forms}
     for form in forms:
         form.times()
-    for _ in range(_NODE_ROUNDS):
+    for _ in counted(range(_NODE_ROUNDS), "rounds of all nodes"):
         for form in forms:
             form.call()  # the caches are its own again
             for name, us in form.times().items():

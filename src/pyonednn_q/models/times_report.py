@@ -1,4 +1,4 @@
-"""What was measured of a model, told: as text, Markdown or a page of HTML."""
+"""Report of a model's times: as text, Markdown or a page of HTML."""
 
 from __future__ import annotations
 

@@ -145,8 +145,8 @@ def check_out(out: Array, inputs: Mapping[str, Array], in_place: Collection[str]
     inputs : mapping of str to ndarray
         Arrays that the call reads, by the names of arguments.
     in_place : collection of str
-        Those that are read element by element before `out` is written there: they may lie in it, in
-        the same places.
+        Names of arrays that are read element by element before `out` is written there: they may lie
+        in it, in the same places.
 
     Raises
     ------

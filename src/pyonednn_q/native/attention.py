@@ -37,17 +37,19 @@ def attention_pass(
     cache : sequence of int
         Capacity, layers, and which layer it is.
     strides : sequence of sequence of int
-        In elements, from one sequence, token and head to the next: of queries, keys, values, dst.
+        Strides in elements, from one sequence, token and head to the next: of queries, keys,
+        values, dst.
     scale : float
         Factor of scores.
     are_codes, is_packed : bool
         Whether the cache holds codes; whether queries, keys and values are one tensor.
     window, softcap : int and float
-        How many tokens a query sees, and what scores stay below; 0: all, and nothing.
+        Number of tokens that a query sees, and limit of scores; 0: all, and none.
     sinks : sequence of float
         A score of each head that takes its share and has no value; or none.
     angles : optional
-        With `cos`, `sin` (places, half) of float32 and `is_paired`: by what pairs are turned.
+        Angles by which pairs are turned, with `cos`, `sin` (places, half) of float32 and
+        `is_paired`.
     """
     held = (_NONE, _NONE, False)
     if angles is not None:

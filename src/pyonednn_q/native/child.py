@@ -1,9 +1,9 @@
 """Children: processes beside the same library; and the library's own log, asked of one.
 
-The log can only be switched on by the environment before the library is first used (the run-time
-call knows the levels 0 to 2, none of which says why anything was refused) and it goes to the
-standard output of the process. So questions are put to a child: nothing of the caller's is
-redirected, output of other threads is kept, and only questions cost anything.
+Only the environment switches the log on, before the library is first used: the levels of the
+run-time call, 0 to 2, have no refusals. The log goes to the standard output of the process. So a
+child answers questions: no stream of the caller is redirected, output of other threads is kept, and
+only questions cost anything.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def interpreter() -> list[str]:
 
 
 def log(code: str, question: bytes, levels: str) -> str:
-    """Return what a child writes that runs `code` with `question` as its standard input.
+    """Return the output of a child that runs `code` with `question` as its standard input.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class Creation:
 
 @functools.lru_cache(maxsize=256)
 def creation(problem: Problem, attr: Attr, impl: str) -> Creation:
-    """Return what the library logs when it makes a problem's primitive on an implementation.
+    """Return the library's log of making a problem's primitive on an implementation.
 
     A process of its own makes it again; that takes a few tenths of a second.
     """

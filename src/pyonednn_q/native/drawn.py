@@ -96,12 +96,12 @@ WRITTEN_BEHIND = "bytes behind dst are written"
 
 
 def difference(sample: Slots, band: Band, dst: Array, lost: Collection[int] = ()) -> str:
-    """Return how a result differs at a sample, in words; nothing where it does not.
+    """Return the difference of a result at a sample, in words; nothing where there is none.
 
     Parameters
     ----------
     sample, band
-        Where, and what is right there: of (1, slots).
+        Places, and the band of right values there: of (1, slots).
     dst : ndarray
         The result.
     lost : collection of int

@@ -64,14 +64,14 @@ def fault(
     values: Mapping[str, object],
     lost: Collection[int] = (),
 ) -> str:
-    """Return how a new primitive differs from what was asked; nothing where it does not.
+    """Return the difference of a new primitive from its meaning; nothing where there is none.
 
     Parameters
     ----------
     prepared : Prepared
         The primitive, not yet used.
     wei, bias, values
-        As given to `prepare`.
+        Arguments of `prepare`.
     lost : collection of int
         Output channels that were allowed to saturate: not compared.
     """
@@ -154,7 +154,7 @@ def with_faults(
 
 
 def line(problem: Problem, attr: Attr, impl: str, what: str) -> str:
-    """Return what to report of a wrong primitive, in one line."""
+    """Return the report of a wrong primitive, in one line."""
     isa = runtime.isa()
     version = ".".join(map(str, runtime.version()))
     features = "+".join(isa.features())

@@ -4,9 +4,9 @@
     term[m, n, g] = f32(f32(acc) · wei_scale[g, n])                            ... · src_scale[m, g]
     dst[m, n] = f32(f32(0 + term[0] + term[1] + ...) · src_scale[m] + bias[n])
 
-Every product and every sum of floats is rounded to float32, groups are added up in their order, and
-a row's scale comes last where it is one for the whole row. So results do not depend on the
-processor, the number of threads or that of rows. `predict.grouped_sums` has the same in NumPy.
+Every product and every sum of floats is rounded to float32, and groups are added up in their order.
+If a whole row has one scale, it comes last. So results do not depend on the processor, the number
+of threads or that of rows. `predict.grouped_sums` has the same in NumPy.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class GroupProduct:
         Parameters
         ----------
         dynamic : Dynamic
-            As in `run`.
+            Range of the source, as in `run`.
         ndim : int
             Number of dimensions of a source; 0: any from 2 on.
         """

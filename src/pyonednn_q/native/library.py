@@ -1,4 +1,4 @@
-"""Which oneDNN to use: the candidates in their order, and what it takes to open one.
+"""Choice of the oneDNN to use: candidates in their order, and how one is opened.
 
 The extension links no libdnnl; it opens the path it is handed. This module chooses that path:
 
@@ -96,7 +96,8 @@ def load(opener: Callable[[str], object] | None = None) -> Library:
     Raises
     ------
     LibraryError
-        With every candidate and why it failed in ``tried``; or another platform.
+        No candidate can be used (``tried`` has the reason for each); or the platform is another
+        one.
     """
     check_platform()
     tried = []
@@ -119,7 +120,7 @@ def check_platform() -> None:
     Raises
     ------
     LibraryError
-        With the platform, and what works there.
+        The platform is another one; the error names it, and what works there.
     """
     system, machine = sys.platform, platform.machine()
     if system != "linux" or machine not in {"x86_64", "AMD64"}:
@@ -151,7 +152,7 @@ def extension_path() -> Path | None:
 
 
 def build_record() -> dict[str, str | None]:
-    """Return what the build found (``library``); empty when unknown."""
+    """Return the record of the build (``library``); empty when unknown."""
     extension = extension_path()
     record = extension.with_name("_build.json") if extension else None
     if record is None or not record.exists():

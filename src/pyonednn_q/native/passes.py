@@ -247,7 +247,7 @@ def _prepared(requantizer: Requantizer) -> Loops:
 def _around(
     requantizer: Requantizer, physical: list[int], order: tuple[int, ...]
 ) -> tuple[int, int]:
-    """How many values lie before and after the channels in memory."""
+    """Return the number of values before and after the channels in memory."""
     if requantizer.axis is None:
         return 1, int(np.prod(physical))
     at = order.index(requantizer.axis % len(order))

@@ -55,7 +55,7 @@ def prepare(
     Parameters
     ----------
     problem : Problem
-        What to compute, for example ``ConvProblem.of(...)``.
+        Problem to compute, for example ``ConvProblem.of(...)``.
     attr : Attr, optional
         Scales, zero points and post-ops (structure only; their values go into `values`).
     wei : ndarray or Packed, optional
@@ -74,7 +74,7 @@ def prepare(
     allow_reference : bool
         Accept a reference loop if no faster implementation takes the problem.
     saturation : {"refuse", "allow"}
-        What to do with weights whose products can overflow 16 bits on a CPU without VNNI, or whose
+        Treatment of weights whose products can overflow 16 bits on a CPU without VNNI, or whose
         sums can leave 32 bits on any.
     self_check : {"auto"} or bool
         Auto: run a primitive that is new in this process once on seeded codes, compare a sample of

@@ -112,10 +112,10 @@ class Prepared(HotCallable, Told, hot=True):
         Parameters
         ----------
         *inputs : ndarray
-            As named by `inputs`, each of the dims and dtype of the problem; any strides. An array
-            in another layout than `layout(name)` is copied into it first and counted in `copies`.
-            Operands of binary post-ops have oneDNN's names here, ``post_op_0``; operators, plans
-            and layers take them by the names of the chain's leaves.
+            Inputs in the order of `inputs`, each of the dims and dtype of the problem; any strides.
+            An array in another layout than `layout(name)` is copied into it first and counted in
+            `copies`. Operands of binary post-ops have oneDNN's names here, ``post_op_0``;
+            operators, plans and layers take them by the names of the chain's leaves.
         out : ndarray, optional
             Written in place and returned. Required with a sum post-op, which reads it: it must
             hold the values to add. Another layout than `layout("dst")` costs a copy, counted in
@@ -208,9 +208,8 @@ class Prepared(HotCallable, Told, hot=True):
         Parameters
         ----------
         inputs : tuple of str
-            What each of `inputs` is: ``"src"``, and of ranges that each call finds
-            ``"src_scale"``, ``"src_zero_point"``, and ``"acc_map"``, which is
-            -zero_point[row] * unit[column].
+            Role of each of `inputs`: ``"src"``, and of ranges that each call finds ``"src_scale"``,
+            ``"src_zero_point"``, and ``"acc_map"``, which is -zero_point[row] * unit[column].
         params : (scale, zero_point), optional
             Scale and zero point of the source. ``None``: they follow from the range of each row.
         is_symmetric : bool
@@ -344,7 +343,7 @@ class Prepared(HotCallable, Told, hot=True):
         return float(self._core.time_calls(inputs, calls)) / calls
 
     def describe(self) -> str:
-        """Return what runs, in a few lines: problem, implementation, attributes, layouts, notes."""
+        """Return a few lines: problem, implementation, attributes, layouts, notes."""
         lines = [self.problem.text(), f"  implementation  {self.impl} ({self.kind})"]
         lines.append(f"  attributes      {self.attr.text() or 'none'}")
         lines += [f"  {name:<15} {text}" for name, text in self.layouts.items()]

@@ -79,10 +79,10 @@ class Pass:
         count : int
             Number of values.
         inputs : tuple of str
-            What each of its inputs is: as of `hot_making_codes`, or ``"operand"``, of which this
+            Role of each of its inputs: as in `hot_making_codes`, or ``"operand"``, of which this
             makes nothing.
         is_symmetric, offset, rows, unit
-            What `hot_making_codes` takes.
+            Arguments of `hot_making_codes`.
         """
         if primitive.core is None:
             return None
@@ -336,14 +336,14 @@ CodeSum: TypeAlias = tuple[
 """scales and zero points of two terms and dst, and which of them are s8."""
 
 Place: TypeAlias = tuple[int, int]
-"""Where a tensor begins: buffer (0 the arena, 1 and on the arrays of a call), and byte in it."""
+"""Beginning of a tensor: buffer (0 the arena, 1 and on the arrays of a call), and byte in it."""
 
 Runs: TypeAlias = "Prepared | Pass | Callable[..., Any]"
 """A primitive; a pass; or f(*arrays), which writes its last array and keeps none."""
 
 Step: TypeAlias = "tuple[Runs, tuple[Place, ...], Place | None, tuple[TensorSpec, ...]]"
-"""What runs; places of what it reads, in order, and of dst; a place that is copied to dst before;
-shapes, data types and strides of a function's arrays."""
+"""Function or primitive; places of its sources, in order, and of dst; a place that is copied to dst
+before; shapes, data types and strides of a function's arrays."""
 
 
 def program(

@@ -5,10 +5,9 @@ goes back to a pool when the last array over it dies, and the next result of abo
 it from there.
 
 A call of a `HotCallable`, ``x(*inputs, residual=None, out=None)`` is ``x._hot(*inputs, residual,
-out)``, without a frame of Python. If there is no ``_hot``, or it returns NotImplemented, or the
-call names anything else, it is the ``__call__`` of the class, which must mean the same for all
-arrays and says ``hot=True`` in its class statement. A ``__call__`` that overrides it is always
-called.
+out)``, without a frame of Python. If there is no ``_hot``, if it returns NotImplemented, or if the
+call has other names, the ``__call__`` of the class runs. It must mean the same for all arrays; the
+class statement says ``hot=True``. A ``__call__`` that overrides it is always called.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def loaded() -> library.Library:
     Raises
     ------
     LibraryError
-        None of the candidates can be used; the error lists each and why.
+        No candidate can be used; the error lists each and why.
     """
     return library.load()
 
@@ -71,7 +70,7 @@ def extension() -> ModuleType:
     Raises
     ------
     LibraryError
-        It is not built, or cannot be imported; or another platform.
+        The extension is not built, or cannot be imported; or another platform.
     """
     library.check_platform()
     try:
@@ -166,7 +165,7 @@ def limit_isa(name: str) -> None:
 
 @functools.cache
 def facts() -> Facts:
-    """Return what the guard table wants to know about this process."""
+    """Return facts about this process that the guard table needs."""
     return Facts(version=version(), isa=isa(), runtime=threading_runtime())
 
 
@@ -182,6 +181,11 @@ def set_num_threads(n: int) -> None:
     share the new limit (TBB). Passes of our own, as quantizing a source, keep to it, too. What
     others that use OpenMP have set in a thread stays as it was.
 
+    Parameters
+    ----------
+    n : int
+        Number of threads, 1 to 4096.
+
     Raises
     ------
     ArgumentError
@@ -192,7 +196,18 @@ def set_num_threads(n: int) -> None:
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Set the number of threads for the duration of a ``with`` block."""
+    """Set the number of threads for the duration of a ``with`` block.
+
+    Parameters
+    ----------
+    n : int
+        Number of threads, 1 to 4096: see `set_num_threads`.
+
+    Raises
+    ------
+    ArgumentError
+        Errors of `set_num_threads`.
+    """
     before = get_num_threads()
     set_num_threads(n)
     try:
@@ -203,7 +218,7 @@ def threads(n: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class BufferStatistics:
-    """What the pool holds and did.
+    """Counts of the buffer pool.
 
     Attributes
     ----------
@@ -223,13 +238,24 @@ class BufferStatistics:
 
 
 def buffer_statistics() -> BufferStatistics:
-    """Return what the pool holds and did."""
+    """Return counts of the buffer pool."""
     now = _opened().buffer_statistics()
     return BufferStatistics(now.taken, now.reused, now.held, now.held_bytes, now.limit)
 
 
 def limit_buffers(nbytes: int) -> None:
-    """Set how many bytes may wait in the pool (256 MiB at first); 0 recycles nothing."""
+    """Set how many bytes may wait in the pool (256 MiB at first); 0 recycles nothing.
+
+    Parameters
+    ----------
+    nbytes : int
+        Number of bytes, 0 or more.
+
+    Raises
+    ------
+    ArgumentError
+        `nbytes` is no such number.
+    """
     _opened().limit_buffers(whole("nbytes", nbytes, lo=0, hi=2**62))
 
 
@@ -248,7 +274,7 @@ class Lock:
     Attributes
     ----------
     held : threading.RLock
-        What is taken; another one after a fork.
+        Lock that ``with`` takes; another one after a fork.
     """
 
     __slots__ = ("__weakref__", "held")

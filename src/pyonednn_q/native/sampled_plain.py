@@ -49,7 +49,7 @@ class SampledValues:
     problem : Problem
         Problem of the primitive.
     wei, values
-        As given to `prepare`.
+        Arguments of `prepare`.
 
     Raises
     ------

@@ -52,7 +52,7 @@ class SampledSums:
     prepared : Prepared
         The primitive, on a problem of those kinds.
     wei, bias, values
-        As given to `prepare`.
+        Arguments of `prepare`.
 
     Raises
     ------

@@ -135,10 +135,17 @@ def memory_for(problem: Problem, attr: Attr) -> Iterator[None]:
 def implementations(problem: Problem, attr: Attr | None = None) -> tuple[Offer, ...]:
     """Return every implementation the library offers, in its order of preference.
 
+    Parameters
+    ----------
+    problem : Problem
+        Problem to compute.
+    attr : Attr, optional
+        Attributes of the primitive. None: no attributes.
+
     Raises
     ------
     UnsupportedError
-        It offers none.
+        The library offers no implementation.
     """
     attr = attr if attr is not None else Attr()
     offers = []

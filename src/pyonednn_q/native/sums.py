@@ -119,7 +119,7 @@ def float32_notes(
     wei: np.ndarray[Any, Any] | None,
     added: Mapping[str, object],
 ) -> tuple[str, ...]:
-    """Say how inexact whole numbers in s32 may be, where they pass through float32.
+    """Return notes on the error of whole numbers in s32 that pass through float32.
 
     Not said of real numbers, which scales and post-ops make of them.
 

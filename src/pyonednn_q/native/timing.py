@@ -5,11 +5,11 @@ call goes before each sample, because the primitive before it has used the cache
 one call, after other memory than its own has gone through the caches. Runtimes with threads of
 their own rest before each turn, which then has several samples.
 
-A sample is disturbed where something else had the processor meanwhile. Two signs of it hold on
-every runtime: it took half as long again as the fastest of its primitive, or, where it lasted
-longer than the scheduler lets a thread run, its threads waited for a processor a good part of that
-time. Counts of context switches do not tell, since threads that spin and yield have thousands
-undisturbed; nor does CPU time against wall time, since threads at a barrier spin for one that does
+A sample is disturbed if something else had the processor meanwhile. Two signs of it hold on every
+runtime. It took half as long again as the fastest sample of its primitive. Or it lasted longer than
+the scheduler lets a thread run, and its threads waited for a processor a good part of that time.
+Counts of context switches are no sign, since threads that spin and yield have thousands
+undisturbed. Nor is CPU time against wall time, since threads at a barrier spin for one that does
 not run.
 """
 
@@ -46,7 +46,7 @@ _THREADS = Path("/proc/self/task")
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long to measure.
+    """Limits of a measurement's length.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class _Reading(NamedTuple):
 
 
 def looped(call: Callable[[], object]) -> Seconds:
-    """Return what times a loop of calls from Python, as `interleaved` takes it."""
+    """Return a timer of a loop of calls from Python, as `interleaved` takes it."""
 
     def seconds(calls: int) -> float:
         start = time.perf_counter()
@@ -154,7 +154,7 @@ def interleaved(
     Returns
     -------
     list of Timed
-        In the order of `primitives`, all with as many samples.
+        Samples in the order of `primitives`, all with as many samples.
     """
     if not primitives:
         return []

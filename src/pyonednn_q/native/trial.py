@@ -51,7 +51,7 @@ def compare(
     Parameters
     ----------
     places, band
-        What is right, and where.
+        Places, and the band of right values there.
     dst : ndarray
         The result that the primitive gave, in dst's dims.
     judged : Prepared
@@ -62,7 +62,7 @@ def compare(
     Raises
     ------
     SelfCheckError
-        With the first differing place.
+        Some place differs; the error names the first.
     """
     text = f"{judged.problem.text()} {judged.attr.text()}".rstrip()
     dims = places.geometry.dst
@@ -101,12 +101,12 @@ def try_out(
     prepared : Prepared
         A convolution, deconvolution, inner product or matmul.
     wei, bias, values
-        As given to `prepare`.
+        Arguments of `prepare`.
 
     Raises
     ------
     SelfCheckError
-        It computes something else.
+        The primitive computes something else.
     ArgumentError
         Something that has no model beside the kernels.
     """

@@ -1,7 +1,8 @@
 """network: operators that feed each other, compiled to one program over one block of memory.
 
 Tensors between operators stay quantized and channels-last; no Python runs between primitives.
-`pyonednn_q.calibrate` makes an INT8 network from float operators.
+`pyonednn_q.calibrate` makes an INT8 network from float operators. Every constructor raises
+`ArgumentError`, `DTypeError` or `ShapeError` with the name of the argument that is wrong.
 """
 
 from __future__ import annotations

@@ -44,6 +44,11 @@ class CacheShape:
         Largest number of tokens of a sequence; rounded up to a multiple of 16.
     dtype : {"s8", "f32"}
         Data type of keys and values: s8, one scale for each token and head; or f32.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument, what came and what would do.
     """
 
     layers: int
@@ -86,7 +91,7 @@ class KeyValueCache:
     Attributes
     ----------
     shape : CacheShape
-        As given.
+        Dims of the cache that the node reads and appends to.
     memory : (nbytes,) ndarray of uint8
         Memory that programs take as an input and write to. A program writes tokens after `length`
         and does not change `length`; the caller increases it (`append`) when all layers have run.
@@ -162,9 +167,9 @@ class CachedAttention:
     is_packed : bool
         Whether queries, keys and values are one tensor.
     window : int
-        How many tokens a query sees, its own the last of them; 0: all.
+        Number of tokens that a query sees, its own the last of them; 0: all.
     softcap : float
-        What scores stay below, by cap · tanh(score / cap); 0: nothing.
+        Limit of scores, by cap · tanh(score / cap); 0: no limit.
     sinks : (heads,) array_like of float32, optional
         A score of each head that takes its share, and has no value.
     """
@@ -199,7 +204,7 @@ class CachedAttention:
 
     @property
     def factor(self) -> float:
-        """What scores are multiplied by."""
+        """Factor of the scores."""
         return self.scale or 1 / float(np.sqrt(self.cache.depth))
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:

@@ -75,7 +75,7 @@ def sum_of(table: Array, first: QParams, second: QParams, dst: QParams) -> CodeS
     Returns
     -------
     CodeSum or None
-        None: the table is another's.
+        Sum of codes; None where the table is of another operation.
     """
     params = (first, second, dst)
     signs = tuple(each.dtype == "s8" for each in params)
@@ -141,7 +141,7 @@ def _beside(middle: np.float32) -> Iterator[np.float32]:
 
 
 def _codes(x: Array, g: Array, scale: np.float32, zero: int) -> Array:
-    """Return what the extension computes."""
+    """Return the codes that the extension computes."""
     values = np.multiply.outer(x.astype(np.float32), g.astype(np.float32) * scale)
     values = np.clip(values, np.float32(-zero), np.float32(255 - zero))
     return np.asarray(np.rint(values).astype(int) + zero)

@@ -84,7 +84,7 @@ class Compiled(Told):
         LayoutError
             An input with gaps that calls write to, as to a cache.
         ForkedError
-            In a child of the process that compiled it.
+            The process was forked from the one that compiled the network.
         """
         results = self.as_they_lie(*arrays)
         if results is None:

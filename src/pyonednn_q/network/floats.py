@@ -1,4 +1,4 @@
-"""What nodes compute of float32 values: arithmetic, functions, reductions, products of tensors."""
+"""Operations on float32 values: arithmetic, functions, reductions, products of tensors."""
 
 from __future__ import annotations
 

@@ -76,6 +76,11 @@ class Node:
         Name of the tensor that the Sum of an operator's chain adds.
     operands : mapping of str to str
         Names of tensors, by the names of the leaves in an operator's chain.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, what came and what would do.
     """
 
     dst: str
@@ -262,8 +267,8 @@ class Network:
         Parameters
         ----------
         *arrays : array_like, or one mapping of str to array_like
-            In the order of `inputs`, or by name: NumPy arrays, and tensors that a framework holds
-            on the CPU (DLPack).
+            Inputs in the order of `inputs`, or by name: NumPy arrays, and tensors that a framework
+            holds on the CPU (DLPack).
 
         Returns
         -------

@@ -26,7 +26,7 @@ class ProgramStep:
     node : str
         The node that it belongs to, by the name of its result.
     runs : Prepared, Pass or callable
-        What `native.program.Runs` may be.
+        Primitive, pass or function of Python, as in `native.program.Runs`.
     reads : tuple of str
         Tensors, in the order of its arguments.
     writes : str

@@ -1,4 +1,4 @@
-"""What nodes do to codes without computing: look them up, and other views of the same memory."""
+"""Operations that move codes without computing: look-ups, and other views of the same memory."""
 
 from __future__ import annotations
 

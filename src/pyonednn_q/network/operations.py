@@ -1,4 +1,4 @@
-"""What nodes do beside operators: views, concatenations, codes and back, Python."""
+"""Operations beside operators: views, concatenations, codes and back, Python."""
 
 from __future__ import annotations
 

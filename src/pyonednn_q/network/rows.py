@@ -1,4 +1,4 @@
-"""What nodes compute on rows: products of two tensors of codes, softmax, normalization."""
+"""Operations on rows: products of two tensors of codes, softmax, normalization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes pick: elements by their places, rows by indices, one of two values by a condition.
+"""Operations that select: elements by places, rows by indices, values by a condition.
 
 What oneDNN has no tensors of, as indices and conditions, lies in a network as bytes: the last
 dimension of such a tensor is those of one element.

@@ -35,7 +35,7 @@ class Pool:
     kernel : int or sequence of int, optional
         Extent of the window, one per spatial dimension; ``None``: all of the source.
     stride, padding, dilation
-        As `Conv` takes them.
+        Arguments of `Conv`.
     src_q, dst_q : QParams, optional
         Scales and zero points of source and result, per tensor. A mean over the whole source
         is the exact sum, rounded once; a mean over windows is computed in float32. Needed if pads

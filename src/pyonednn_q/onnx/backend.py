@@ -52,7 +52,7 @@ _NOT_RUN = "not run yet"
 
 
 class NodeRun(NamedTuple):
-    """How a node of a model runs.
+    """Way in which a node of a model runs.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class OnnxModel(BackendRep):
 
     @property
     def nodes(self) -> tuple[NodeRun, ...]:
-        """How each node ran, those of subgraphs and of functions after the one that has them."""
+        """Way in which each node ran; nodes of subgraphs follow the node that has them."""
         functions = [node for function in self._model.functions for node in _within(function.node)]
         return tuple(self._said(node) for node in (*_within(self._model.graph.node), *functions))
 

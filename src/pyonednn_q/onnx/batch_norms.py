@@ -93,11 +93,11 @@ def with_norms_of(
     graph : Graph
         Graph of floats, as `load` returns it.
     batches : iterator
-        Is read as far as it takes.
+        Batches, read as far as needed.
     samples : int
         Number of samples to read, in whole batches.
     keep : int or None
-        How many samples those who come after read; None: all. No more are held in memory.
+        Number of samples that later readers need; None: all. No more are held in memory.
     """
     base = settled(graph)
     bindings = Bindings(base)

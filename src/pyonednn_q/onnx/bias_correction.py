@@ -67,9 +67,9 @@ def with_biases_corrected(
     graph : Graph
         Graph of floats, as `prepared` returns it.
     layers : iterable of GraphNode
-        Those that become INT8. Convolutions, and products with a bias, or a sum behind them.
+        Layers that become INT8: convolutions, and products with a bias, or a sum behind them.
     quantizers : Quantizers
-        What weights become, and the means of sources.
+        Codes of the weights, and means of sources.
     """
     view, edit = GraphView(graph), GraphEdit(graph)
     changed: dict[int, GraphNode] = {}

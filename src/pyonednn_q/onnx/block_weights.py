@@ -30,7 +30,8 @@ def block_weights(node: GraphNode, constants: Mapping[str, Array]) -> Array | No
     Returns
     -------
     ndarray or None
-        None: weights that are computed, in another order, or of bits or dims that it cannot have.
+        Real weights; None where they are computed, in another order, or of bits or dims that it
+        cannot have.
     """
     attributes = node.attributes
     inner, columns, block = (attributes.get(name, 0) for name in ("K", "N", "block_size"))

@@ -40,6 +40,7 @@ from pyonednn_q.quantize.group_search import smallest_group
 from pyonednn_q.quantize.layer_sensitivity import LayerSensitivity
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
+from pyonednn_q.report.progress import Progress
 from pyonednn_q.report.told import Told
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Calibration(Told):
     changes : tuple of Change
         Tensors that become codes, each with the reason.
     source, ranges, quantizers
-        As given.
+        Arguments of the constructor.
     floats : mapping of str to str
         Data types of the layers that stay in floats.
     layers : tuple of str
@@ -271,9 +272,13 @@ class Calibration(Told):
         if reached < least:
             raise ArgumentError("least", f"{least:g}, where no layer is INT8", f"<= {reached:g}")
         order = [name for name in self.sensitivity() if name not in self.floats]
-        group = smallest_group(
-            order, lambda names: bool(names) and reached_with(names) >= least, tries
-        )
+        with Progress(tries, "layers that the metric needs in floats") as progress:
+
+            def suffices(names: Sequence[str]) -> bool:
+                progress.tick()
+                return bool(names) and reached_with(names) >= least
+
+            group = smallest_group(order, suffices, tries)
         return self._with(group, dtype)
 
     def _with(self, names: Iterable[str], dtype: str) -> Calibration:

@@ -38,7 +38,7 @@ class CalibrationOptions(NamedTuple):
     Attributes
     ----------
     config : QuantizationConfig or None
-        None: `estimators` and `wei_bits` decide.
+        Configuration; None: `estimators` and `wei_bits` decide.
     estimators : callable
         Function that makes an estimator for a tensor.
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
@@ -152,7 +152,7 @@ def known_config(
     Parameters
     ----------
     config : mapping, path of a JSON file, QuantizationConfig or None
-        None: there is none.
+        Configuration, or None.
     estimators : bool
         Whether estimators were given.
     wei_bits : int or None
@@ -205,7 +205,7 @@ def found_ranges(
 
     most = quantizers().samples()
     read = batches if most is None else first_batches(batches, most)
-    states = gathered(finite, read, estimator_of)
+    states = gathered(finite, read, estimator_of, progress=False)
     ends = {name: state.range() for name, state in states.items() if name not in endless}
     known = {name: (float(lo), float(hi)) for name, (lo, hi) in ends.items()}
     return {**dict.fromkeys(endless, (-inf, inf)), **known}
@@ -219,8 +219,8 @@ def named_inputs(names: tuple[str, ...], batch: object) -> Values:
     names : tuple of str
         Names of the inputs.
     batch : mapping of str to array_like, sequence of array_like, or array_like
-        By name, in order, or the input, where there is one. What else there is, as labels, is not
-        looked at.
+        Inputs by name, in order, or the input, where there is one. Other items, such as labels, are
+        ignored.
 
     Raises
     ------
@@ -270,7 +270,7 @@ def scored(metric: Callable[[Any], float], runs: object) -> float:
     Raises
     ------
     ArgumentError
-        What it raises, and what is no number.
+        An exception in the metric, or a result that is no number.
     """
     result = np.asarray(applied("metric", metric, runs))
     if result.size != 1:

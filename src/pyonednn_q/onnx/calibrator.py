@@ -43,6 +43,7 @@ from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.weight_widths import Traces, WeighedLayer
+from pyonednn_q.report.progress import Progress, length
 
 if TYPE_CHECKING:
     from pyonednn_q.quantize.estimator import Estimator
@@ -144,11 +145,12 @@ def calibrate(
     )
     refuse_torch(model)
     source = model if isinstance(model, (Graph, Network)) else load(model)
-    samples = each("batches", batches)
-    if isinstance(source, Network):
-        samples, first = _peeked(samples, source.inputs)
-        source = graph_of(source, {name: ("",) * each.ndim for name, each in first.items()})
-    return _calibrated(source, samples, options)
+    with Progress(length(batches), "calibrate") as progress:
+        samples = progress.over(each("batches", batches))
+        if isinstance(source, Network):
+            samples, first = _peeked(samples, source.inputs)
+            source = graph_of(source, {name: ("",) * each.ndim for name, each in first.items()})
+        return _calibrated(source, samples, options)
 
 
 def _calibrated(
@@ -206,7 +208,7 @@ def _passed(
     options : CalibrationOptions
         Options of the caller.
     keep : int or None
-        How many samples those who come after read; None: all.
+        Number of samples that later readers need; None: all.
     """
     asked = DEFAULT_SAMPLES if "renormalized" in options.passes else 0
     count = asked or (options.config.batch_norm_samples if options.config else 0)

@@ -37,7 +37,7 @@ _MOST_STEPS = 32  # oneDNN's post-ops
 
 @dataclass
 class LayerTail:
-    """What follows a layer: the steps, what they read, where the values go.
+    """Steps behind a layer, the tensors that they read, and where the values go.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class ChainReader:
         stores: bool = True,
         passes: bool = False,
     ) -> LayerTail:
-        """Return what follows a tensor of real values.
+        """Return the steps that follow a tensor of real values.
 
         Parameters
         ----------

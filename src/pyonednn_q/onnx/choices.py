@@ -35,7 +35,7 @@ def choice_of(graph: Graph) -> GraphNode | None:
     Parameters
     ----------
     graph : Graph
-        As `prepared` returns it: an If of a constant condition is none any more.
+        Graph that `prepared` returned: an If of a constant condition is none any more.
     """
     ifs = [node for node in graph.nodes if node.row is kinds.IF]
     makers = {name: node for node in graph.nodes for name in node.outputs} if ifs else {}
@@ -48,7 +48,7 @@ def is_open(graph: Graph) -> bool:
     Parameters
     ----------
     graph : Graph
-        As `prepared` returns it, or of open lengths.
+        Graph that `prepared` returned, or one of open lengths.
     """
     return bool(graph.symbols) or choice_of(graph) is not None
 
@@ -97,12 +97,12 @@ class Choices:
             ]
 
     def chosen(self, inputs: Mapping[str, Array] | None = None) -> tuple[Path, Graph]:
-        """Return what the inputs of a call choose, one branch after the other, and its graph.
+        """Return the branches that the inputs of a call choose, one after the other, and its graph.
 
         Parameters
         ----------
         inputs : mapping of str to ndarray, optional
-            All inputs of the call. None: what the last call chose.
+            All inputs of the call. None: the choices of the last call.
 
         Raises
         ------
@@ -150,14 +150,14 @@ class Bindings:
     def at(
         self, dims: Mapping[str, Dims], inputs: Mapping[str, Array] | None = None
     ) -> tuple[Key, Callable[[], Graph]]:
-        """Return what stands for the graph of a call, and what makes it.
+        """Return the graph in place of that of a call, and its maker.
 
         Parameters
         ----------
         dims : mapping of str to tuple of int
             Dims of at least the open inputs.
         inputs : mapping of str to ndarray, optional
-            Those of the call. None: branches as the last call of these lengths chose them.
+            All inputs of the call. None: branches as the last call of these lengths chose them.
 
         Raises
         ------

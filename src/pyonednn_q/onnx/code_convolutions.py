@@ -57,7 +57,7 @@ def conv_integer(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `conv` raises them.
+        Errors of `conv`.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def qlinear_conv(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `conv` raises them.
+        Errors of `conv`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What operations on codes become in a network: operations of the network, one after the other."""
+"""Conversion of operations on codes to operations of a network, one after the other."""
 
 from __future__ import annotations
 

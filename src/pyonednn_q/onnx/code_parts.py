@@ -28,7 +28,7 @@ def nodes_of_parts(what: CodeOperation, node: FusedNode, graph: Graph, free: Fre
     what : CodeOperation
         Operation of the node.
     node : FusedNode
-        Whose parts are quantizers and what computes between them.
+        Node whose parts are quantizers and operations between them.
     graph : Graph
         The graph of the node.
     free : callable

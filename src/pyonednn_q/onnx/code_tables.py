@@ -21,7 +21,7 @@ Run = Callable[[dict[str, Array]], tuple[Array, ...]]
 
 
 def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Lookup | None:
-    """Return what an operation makes of all codes, or of all pairs of codes.
+    """Return the result of an operation for all codes, or for all pairs of codes.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Look
     Returns
     -------
     Lookup or None
-        None: an element of the result depends on more than one of each source, or on its place.
+        Table; None where an element of the result depends on more than one of each source, or on
+        its place.
     """
     what = node.runs
     assert isinstance(what, CodeOperation)
@@ -72,7 +73,7 @@ def composed(table: Lookup, *before: Lookup | None) -> Lookup:
     table : Lookup
         Table of one source or two.
     *before : Lookup or None
-        What gives each of them; None: it is the source.
+        Table from the one source to each of the sources; None: that source itself.
     """
     own = np.arange(256)
     index = [own if each is None else each.table.view(np.uint8) for each in before]

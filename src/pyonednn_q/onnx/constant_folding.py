@@ -201,7 +201,7 @@ class _Folding(GraphEdit):
         return not node.row.grows and self._size(node) <= _SMALL and self._left > 0
 
     def _size(self, node: GraphNode) -> int:
-        """Return how many elements a node reads."""
+        """Return the number of elements that a node reads."""
         reads = [self._weights[n].inputs[0] if n in self._weights else n for n in node.inputs if n]
         return sum(self.constants[name].size for name in reads)
 

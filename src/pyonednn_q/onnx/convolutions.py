@@ -48,8 +48,8 @@ def conv(
     B : (M,) tensor, optional
         Bias, with that data type.
     auto_pad : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}
-        How padding is chosen. NOTSET: by `pads`. SAME: so that lengths are ceil(length / stride).
-        VALID: no padding.
+        Rule of padding. NOTSET: by `pads`. SAME: so that lengths are ceil(length / stride). VALID:
+        no padding.
     dilations, strides : sequence of int, optional
         One per spatial dimension; 1 by default.
     group : int
@@ -113,8 +113,8 @@ def conv_transpose(
     B : (M,) tensor, optional
         Bias, with that data type.
     auto_pad : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}
-        How padding is chosen. SAME: so that lengths are length · stride; UPPER and LOWER name the
-        side that gets the larger half of an odd number.
+        Rule of padding. SAME: so that lengths are length · stride; UPPER and LOWER name the side
+        that gets the larger half of an odd number.
     dilations, group, kernel_shape, pads, strides
         Attributes, as in `conv`.
     output_padding : sequence of int, optional
@@ -131,7 +131,7 @@ def conv_transpose(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `conv` raises them.
+        Errors of `conv`.
 
     Examples
     --------

@@ -40,8 +40,8 @@ def decoder_form(
     Parameters
     ----------
     graph : Graph
-        As it is read: each GroupQueryAttention, or causal Attention, has keys and values of before
-        from inputs of the graph, and those of all tokens are its outputs.
+        Graph as read from a file: each GroupQueryAttention, or causal Attention, has keys and
+        values of before from inputs of the graph, and those of all tokens are its outputs.
     batch : int
         Number of sequences.
     capacity : int
@@ -52,7 +52,7 @@ def decoder_form(
     Returns
     -------
     (Graph, CacheShape)
-        Its inputs are those that are still read, and `CACHE`.
+        Graph whose inputs are those that are still read, and `CACHE`; and dims of the cache.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def cached_nodes(what: GraphNode, graph: Graph) -> list[Node]:
     Parameters
     ----------
     what : GraphNode
-        As `decoder_form` writes it.
+        Attention node that `decoder_form` wrote.
     graph : Graph
         Graph that it belongs to.
     """
@@ -180,7 +180,7 @@ def _as_group_query(node: GraphNode) -> GraphNode:
 
 
 def _sizes(dims: Mapping[str, Lengths], node: GraphNode) -> tuple[int, int]:
-    """Return how many heads of keys there are, and how long each is."""
+    """Return the number of heads of keys, and the length of each."""
     groups, heads = (int(node.attributes[name]) for name in ("kv_num_heads", "num_heads"))
     past, queries = dims.get(node.input(_PAST_K), ()), dims.get(node.input(_Q), ())
     depth = past[3] if len(past) == 4 else ""

@@ -1,4 +1,4 @@
-"""What nodes compute by their definition: outputs from values by name, one node at a time."""
+"""Nodes that run by their definition: outputs from values by name, one node at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Run: TypeAlias = Callable[[Values], tuple[Array, ...]]
 
 
 def defined(node: FusedNode, graph: Graph) -> Run:
-    """Return what runs a node by its definition: from values by name to the outputs.
+    """Return a function that runs a node by its definition: from values by name to the outputs.
 
     Parameters
     ----------

@@ -31,9 +31,9 @@ def divisible_sources(plain: Graph, base: Graph) -> dict[str, list[GraphNode]]:
     Parameters
     ----------
     plain : Graph
-        Its form of certain lengths, norms as layers.
+        Form of the graph at certain lengths, norms as layers.
     base : Graph
-        Whose nodes are returned, convolutions and products with constant weights.
+        Graph whose nodes are returned, convolutions and products with constant weights.
     """
     placement, view = QuantizerPlacement(plain, frozenset()), GraphView(plain)
     layers = {id(node) for node in placement.layers}

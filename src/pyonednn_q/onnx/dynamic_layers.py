@@ -35,7 +35,7 @@ __all__ = ["Scaling", "dynamic_layer", "scaling_of"]
 
 
 class Scaling(NamedTuple):
-    """What makes real values of sums of codes.
+    """Nodes that make real values of sums of codes.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class Scaling(NamedTuple):
     value : str
         The tensor of real values.
     before, behind : tuple of GraphNode
-        Those that compute the product of both scales, and a bias in units of it, which others may
-        read; those that nobody else reads, the last of which makes the values.
+        Nodes that compute the product of both scales, and a bias in units of it, which others may
+        read; nodes that nobody else reads, the last of which makes the values.
     bias : ndarray of float32 or None
         Bias in real values, one for each channel.
     """

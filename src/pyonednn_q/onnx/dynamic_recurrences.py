@@ -176,8 +176,8 @@ def with_dynamic_recurrences(graph: Graph, names: Container[str], quantize: Quan
     names : container of str
         Names of those.
     quantize : callable
-        From the name of a layer, real rows and the axis of what has a scale of its own to s8 codes
-        and what they mean.
+        Function from the name of a layer, its real rows and the axis along which scales differ to
+        s8 codes and their QParams.
     """
     edit = GraphEdit(graph)
     opsets = graph.opsets

@@ -41,7 +41,7 @@ class ElementType(NamedTuple):
         Raises
         ------
         DTypeError
-            It needs ml_dtypes, which is not installed or too old.
+            The type needs ml_dtypes, which is not installed or too old.
         """
         if hasattr(np, self.name):
             return np.dtype(self.name)

@@ -71,7 +71,7 @@ def sums(
     make : callable
         Class of our operator: `Conv` or `MatMul`.
     options : dict
-        Its `src_q`, `wei_q` and window.
+        Options of the operator; `src_q`, `wei_q` and the window are read.
     src, wei : ndarray
         Codes in the dims that our operator takes.
     """

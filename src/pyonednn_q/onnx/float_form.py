@@ -38,7 +38,7 @@ def float_form(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `onnx.load` returns it. Codes that are inputs or outputs become float32.
+        Graph that `onnx.load` returned. Codes that are inputs or outputs become float32.
 
     Raises
     ------

@@ -72,7 +72,7 @@ def float_norm(view: GraphView, chains: ChainReader, node: GraphNode) -> FusedNo
     Parameters
     ----------
     view, chains
-        As `float_layer` takes them.
+        Arguments of `float_layer`.
     node : GraphNode
         Node that no layer includes.
     """

@@ -66,7 +66,7 @@ def observed(
     batches : iterable of (mapping of str to array_like, or array_like)
         Inputs, as `calibrate` takes them. Read once, and not kept.
     names : callable
-        From the graph of certain lengths to names of its tensors.
+        Function from the graph of certain lengths to names of its tensors.
 
     Raises
     ------

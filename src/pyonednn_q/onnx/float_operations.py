@@ -1,4 +1,4 @@
-"""What nodes on floats become in a network: operations of the network, each with its tensors."""
+"""Conversion of nodes on floats to operations of a network, each with its tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layers stay in floats, and in which type."""
+"""Layers that stay in floats, and their data types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def float_types(floats: object, layers: tuple[str, ...]) -> dict[str, str]:
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
         Names of layers, or patterns of names (``*``, ``?``, ``[seq]``); f32 unless said.
     layers : tuple of str
-        All that there are.
+        Names of all layers.
 
     Raises
     ------
@@ -63,5 +63,5 @@ def float_types(floats: object, layers: tuple[str, ...]) -> dict[str, str]:
 
 
 def usual_wei_bits() -> int:
-    """Return how many bits weights may have for this processor to add products exactly: 8 or 7."""
+    """Return the number of bits of weights whose products this processor adds exactly: 8 or 7."""
     return 8 if runtime.isa().has_vnni() else 7

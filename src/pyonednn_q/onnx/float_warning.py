@@ -22,7 +22,7 @@ def warn_of_floats(graph: Graph, asked: Collection[str]) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `fuse` makes it.
+        Graph that `fuse` returned.
     asked : collection of str
         Names of layers that were to stay in floats: of those nothing is said.
     """

@@ -49,7 +49,7 @@ class FloatWay(NamedTuple):
     codes : tuple of str
         Tensors whose ranges are wanted.
     batch : (mapping of str to ndarray, mapping of str to ndarray), optional
-        That batch, and every tensor of it that is an input, a result or becomes codes; None before
+        First batch, and every tensor of it that is an input, a result or becomes codes; None before
         it ran.
     """
 
@@ -61,7 +61,7 @@ class FloatWay(NamedTuple):
 
 
 class FloatWays:
-    """What samples show of a float graph, on every way that they take.
+    """Samples of a float graph, on every way that they take.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class FloatWays:
 
     @property
     def ways(self) -> tuple[FloatWay, ...]:
-        """Those that there are so far, the way of the first batch first."""
+        """Ways so far, the way of the first batch first."""
         return tuple(self._ways.values())
 
     @property
@@ -131,7 +131,7 @@ class FloatWays:
         return self._options.deciding(self.names(), readers, frozenset(self._graph.inputs))
 
     def quantizers(self) -> Quantizers:
-        """Return what tensors become, by the options' configuration."""
+        """Return the quantization of tensors, by the options' configuration."""
         return self.deciding()(self._options.config)
 
     def run(self, inputs: Values) -> Values:

@@ -20,7 +20,7 @@ def fits(quantizer: FqQuantizer, values: Array | None, lo: Array | None) -> bool
     Parameters
     ----------
     quantizer : FqQuantizer
-        As `fq_quantizer` returns it.
+        Result of `fq_quantizer`.
     values : ndarray or None
         Values of a constant.
     lo : ndarray or None

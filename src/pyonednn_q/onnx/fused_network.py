@@ -38,7 +38,7 @@ def with_kernels(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `fuse` returns it.
+        Graph that `fuse` returned.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def with_operations(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `fuse` returns it, of layers that kernels take.
+        Graph that `fuse` returned, of layers that kernels take.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def as_network(graph: Graph) -> Network:
     Parameters
     ----------
     graph : Graph
-        As `with_operations` returns it.
+        Graph that `with_operations` returned.
 
     Raises
     ------
@@ -100,14 +100,14 @@ def as_network(graph: Graph) -> Network:
 
 
 def known_part(graph: Graph) -> tuple[Graph, tuple[FusedNode, ...]]:
-    """Return what of a graph is a network, and the nodes that are left.
+    """Return the part of a graph that is a network, and the nodes that are left.
 
     Those are the ones that values give dims, a Loop or a NonZero, and all that reads them.
 
     Parameters
     ----------
     graph : Graph
-        As `with_operations` returns it.
+        Graph that `with_operations` returned.
     """
     nodes: list[FusedNode] = []
     left: list[FusedNode] = []
@@ -125,14 +125,14 @@ def known_part(graph: Graph) -> tuple[Graph, tuple[FusedNode, ...]]:
 
 
 def call_of(node: FusedNode, graph: Graph) -> Run:
-    """Return what runs a node alone: from values by name to outputs, with the network's bits.
+    """Return a function that runs a node alone, from values by name, with the network's bits.
 
     Parameters
     ----------
     node : FusedNode
         Node of the graph.
     graph : Graph
-        As `with_operations` returns it.
+        Graph that `with_operations` returned.
     """
     if not node.is_compiled:
         return defined(node, graph)

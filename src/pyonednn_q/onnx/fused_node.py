@@ -1,4 +1,4 @@
-"""What `fuse` makes of a graph's nodes: each one call, of an operator or on codes."""
+"""Fused nodes, the results of `fuse`: each is one call, of an operator or on codes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CodeOperation:
         Scale and zero point of each input of the node; None where it holds real values, or is a
         shape.
     dst_q : QParams or None
-        None: real values.
+        Scale and zero point of the result; None: real values.
     post : Chain
         Steps behind f.
     constants : mapping of int to ndarray
@@ -63,7 +63,7 @@ class CodeOperation:
 
     @property
     def row(self) -> Kind:
-        """What the table of kinds says of f."""
+        """Row of f in the table of kinds."""
         return kind_of(self.operator)
 
     @property
@@ -99,17 +99,19 @@ class FusedNode(GraphNode):
     outputs : tuple of str
         Tensors; of a layer one.
     runs : Conv, Deconv, InnerProduct, MatMul, CodeOperation or None
-        What computes it. None: it runs as ONNX has it, and `why` says why.
+        Operator or operation on codes that computes the node. None: it runs as ONNX defines it, for
+        the reason in `why`.
     leaves : tuple of str
-        What the last inputs are in a layer's chain: ``"residual"``, which a Sum reads, and leaves
+        Names of the last inputs in a layer's chain: ``"residual"``, which a Sum reads, and leaves
         by name.
     parts : tuple of GraphNode
         The nodes that it stands for, in order, quantizers among them; together they compute the
         same.
     why : str
-        Why it does not run on codes, and what would change that; empty where it does.
+        Reason why the node does not run on codes, and a remedy; empty where it does.
     steps : tuple of network.Node
-        What it becomes in a network; empty before `with_operations`, and where it is nothing there.
+        Nodes of a network that replace it; empty before `with_operations`, and where it is nothing
+        there.
     """
 
     runs: Operator | CodeOperation | None = None
@@ -134,9 +136,9 @@ class FusedNode(GraphNode):
         Parameters
         ----------
         node : GraphNode
-            The one that it is named after.
+            Node that gives the name.
         runs, parts, why
-            As above.
+            New values of the attributes of these names.
         srcs, outputs : sequence of str
             Tensors.
         operands : mapping of str to str
@@ -188,7 +190,7 @@ class FusedNode(GraphNode):
 
     @property
     def how(self) -> str:
-        """How it runs, in some words; reference: by its definition, in Python."""
+        """Way in which it runs, in some words; reference: by its definition, in Python."""
         if self.runs is None:
             if self.is_compiled and self.row.form == "recurrence":
                 return f"INT8 {self.row.means.lower()}"

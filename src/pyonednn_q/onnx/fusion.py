@@ -75,8 +75,12 @@ def fuse(
     Graph
         Each node is a `FusedNode`: a layer with the steps after it, an operation on codes, or a
         node that runs by its definition, with the reason. `options` has the options of this call.
-        A graph with open lengths, or with branches that calls choose, is returned with the options
-        only; `Model` fuses it for each call.
+        A graph with open lengths or branches gets the options only; `Model` fuses it for each call.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument.
     """
     instance("graph", graph, Graph)
     flag("exact_rounding", exact_rounding)

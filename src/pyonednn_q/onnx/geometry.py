@@ -32,7 +32,7 @@ _AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
 class Sliding(NamedTuple):
-    """How a kernel slides over a source: one value per spatial dimension.
+    """Window of a kernel that slides over a source: one value per spatial dimension.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def convolution(
     pads: Integers,
     strides: Integers,
 ) -> Sliding:
-    """Return how a convolution slides.
+    """Return the window of a convolution.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def transposed(
     pads: Integers,
     strides: Integers,
 ) -> Sliding:
-    """Return how a transposed convolution slides.
+    """Return the window of a transposed convolution.
 
     Parameters
     ----------

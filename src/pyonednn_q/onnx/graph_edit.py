@@ -24,7 +24,7 @@ class GraphEdit:
     Attributes
     ----------
     graph : Graph
-        As given.
+        Graph that is edited.
     nodes : list of GraphNode
         Nodes of the new graph, in order.
     constants : dict of str to ndarray

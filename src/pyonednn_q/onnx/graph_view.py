@@ -40,7 +40,7 @@ class GraphView:
     Parameters
     ----------
     graph : Graph
-        As `prepared` returns it.
+        Graph that `prepared` returned.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -80,7 +80,7 @@ class GraphView:
         return None if self.is_taken(node) else node
 
     def reads(self, name: str) -> int:
-        """Return how often a tensor is read, by the caller, too."""
+        """Return the number of readers of a tensor, the caller among them."""
         return self._reads[name]
 
     def dims(self, name: str) -> Dims | None:

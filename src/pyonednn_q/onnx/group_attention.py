@@ -46,7 +46,7 @@ def group_attention(node: GraphNode) -> Callable[[Values], tuple[Array, ...]]:
     Raises
     ------
     UnsupportedError
-        What it has beyond the definition above: at once, or, of places of tokens, in the call.
+        Features beyond the definition above: at once, or, for positions of tokens, in the call.
     """
     told = dict(node.attributes)
     beyond = [n for n in told if n not in KNOWN and WITHOUT_EFFECT.get(n, "") != told[n]]

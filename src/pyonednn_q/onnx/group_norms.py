@@ -39,8 +39,8 @@ def with_group_norms(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Whose constants are computed. Its opset becomes 21 if it was 13 to 20 and no node means
-        anything else there.
+        Graph whose constants are computed. Its opset becomes 21 if it was 13 to 20 and no node
+        means anything else there.
     """
     since = _SCALED_SINCE
     if graph.opset < since and not all(_means_the_same(node, graph.opset) for node in graph.nodes):

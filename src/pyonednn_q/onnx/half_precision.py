@@ -29,7 +29,7 @@ def in_float32(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        With types of tensors, as they follow.
+        Graph whose tensors have types.
     """
     fixed = {*graph.constants}
     for node in graph.nodes:

@@ -27,7 +27,7 @@ def with_last_token_alone(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        With one output, of logits (batch, tokens, words).
+        Graph with one output, of logits (batch, tokens, words).
     """
     makers = {name: node for node in graph.nodes for name in node.outputs if name}
     (name,) = graph.outputs

@@ -25,8 +25,8 @@ def with_layer_norms(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Whose constants are computed. Its opset becomes 17 if it was 13 to 16 and no node means
-        anything else there.
+        Graph whose constants are computed. Its opset becomes 17 if it was 13 to 16 and no node
+        means anything else there.
     """
     since = kinds.LAYER_NORM.since
     if graph.opset < since and not all(map(means_the_same, graph.nodes)):

@@ -28,7 +28,7 @@ from pyonednn_q.shown import shortened
 
 
 class NoLayer(NamedTuple):
-    """Why a node is no INT8 layer, and what would make it one."""
+    """Reason why a node is no INT8 layer, and a remedy."""
 
     why: str
 
@@ -298,7 +298,7 @@ def _matmul(view: GraphView, src: str, q: QParams, codes: Array) -> LayerWeights
 
 
 def window_of(node: GraphNode) -> dict[str, Any]:
-    """Return how a convolution slides, as `geometry` takes it."""
+    """Return the window of a convolution, as `geometry` takes it."""
     names = ("dilations", "kernel_shape", "pads", "strides")
     window: dict[str, Any] = {name: node.attributes.get(name) for name in names}
     window["auto_pad"] = node.attributes.get("auto_pad", "NOTSET")

@@ -214,7 +214,7 @@ def dynamic_quantize_linear(x: Tensor) -> tuple[Array, Array, Array]:
 
 
 class _Grid:
-    """Which values of a tensor share a scale."""
+    """Map from values of a tensor to their scale."""
 
     def __init__(
         self, name: str, shape: tuple[int, ...], scales: tuple[int, ...], axis: int, block_size: int

@@ -41,7 +41,7 @@ def looped(node: GraphNode, run: Run) -> Call:
     Returns
     -------
     callable
-        From values by name to the outputs.
+        Function from values by name to the outputs.
 
     Raises
     ------

@@ -45,7 +45,8 @@ class RecurrenceValues(NamedTuple):
     Attributes
     ----------
     results, apart : (steps, directions, batch, hidden) ndarray
-        What each step gives; and how far float32 may be from it, going on from the same states.
+        Results of each step; and largest distance of float32 from them, going on from the same
+        states.
     last, cells : (directions, batch, hidden) ndarray
         The last states; of a GRU no cells.
     """

@@ -96,7 +96,7 @@ def gemm(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `matmul` raises them.
+        Errors of `matmul`.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def matmul_integer(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `matmul` raises them.
+        Errors of `matmul`.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def qlinear_matmul(
     Parameters
     ----------
     a, b
-        As `matmul_integer` takes A and B.
+        A and B of `matmul_integer`.
     a_scale : scalar, (M,) or (..., M, 1) tensor of float32, float16 or bfloat16
         Real value of one step, above 0, for the tensor or each row.
     a_zero_point, b_zero_point
@@ -216,7 +216,7 @@ def qlinear_matmul(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `matmul` raises them.
+        Errors of `matmul`.
 
     Examples
     --------

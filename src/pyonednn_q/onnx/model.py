@@ -93,7 +93,7 @@ class Model(Told):
 
     @cached_property
     def calls(self) -> tuple[Run, ...]:
-        """What runs each node alone: from values by name, among them constants, to its outputs.
+        """Function that runs each node alone: from values by name, constants too, to its outputs.
 
         With the bits that `network` gives.
         """

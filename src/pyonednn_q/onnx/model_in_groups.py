@@ -21,7 +21,7 @@ _SCALE_BITS = 32
 
 
 class LayerInGroups(NamedTuple):
-    """What became of a product's weights.
+    """Weights of a product, quantized in groups.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class LayerInGroups(NamedTuple):
     bits : int
         Width of codes.
     method : str
-        How they were chosen; without "awq" where nothing could be divided.
+        Method that chose the codes; without "awq" where nothing could be divided.
     error : float
         Σ (y − y_real)² / Σ y_real² of its outputs over the samples, by codes of weights alone; the
         same of its weights where there were no samples.
@@ -71,7 +71,7 @@ class ModelInGroups(Told):
     Attributes
     ----------
     graph, layers, floats
-        As given.
+        Arguments of the constructor.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ModelInGroups(Told):
         Parameters
         ----------
         blocks : {"model", "s8", "f32"}, optional
-            What sources of these products become: see `fuse`. None: 8-bit codes, unless the model
+            Form of the sources of these products: see `fuse`. None: 8-bit codes, unless the model
             says another accuracy level.
         """
         how = self.options()["blocks"] if blocks is None else blocks

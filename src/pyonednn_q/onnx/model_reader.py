@@ -1,8 +1,8 @@
 """load: from the bytes of an untrusted model to a checked `Graph`.
 
-Nothing is allocated beyond what the bytes account for: fields are counted before they are parsed, a
-tensor's dims are held against the data that came with it, and files beside the model are read as
-long as tensors are. Nothing here recurs, and nothing takes longer than in proportion to the bytes.
+No more memory is allocated than the bytes account for. Fields are counted before they are parsed, a
+tensor's dims are compared with its data, and files beside the model are read only as far as tensors
+reach. Nothing is recursive, and time is at most proportional to the number of bytes.
 """
 
 from __future__ import annotations
@@ -128,12 +128,12 @@ def load_with_options(
     max_elements: int = 1 << 28,
     keeps_attentions: bool = False,
 ) -> tuple[Graph, dict[str, Any]]:
-    """Return what `load` does, and the options of `fuse` that are stored with the model.
+    """Return the result of `load`, and the options of `fuse` that are stored with the model.
 
     Parameters
     ----------
     model, dims, max_bytes, max_nodes, max_elements
-        What `load` takes.
+        Arguments of `load`.
     keeps_attentions : bool
         Whether an Attention stays one node, as `decoder_form` wants them.
     """

@@ -1,4 +1,4 @@
-"""What the package onnx checks of a model: all but its large constants."""
+"""The part of a model that the package onnx checks: all but its large constants."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def model_bytes(
     Parameters
     ----------
     graph : Graph
-        As `onnx.load` returns it.
+        Graph that `onnx.load` returned.
     outputs : iterable of str
         Names of tensors of it, which are returned behind its own outputs.
     options : mapping of str to object, optional

@@ -29,7 +29,7 @@ def with_moves_before_quantizers(graph: Graph, wanted: frozenset[str] = frozense
     Parameters
     ----------
     graph : Graph
-        As `load` returns it.
+        Graph that `load` returned.
     wanted : frozenset of str
         Tensors that stay, whether something reads them or not.
     """

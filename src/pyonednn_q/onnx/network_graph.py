@@ -170,7 +170,7 @@ def _check_layer(name: str, layer: Operator) -> None:
     if settings.src_q is not None or settings.dst_q is not None or types != {"f32"}:
         got = f"{shown(name)}, of {' and '.join(sorted(types))}"
         raise ArgumentError("model", got, "operators of float32 weights, sources and results")
-    for each in fields(Settings):
+    for each in (one for one in fields(Settings) if one.init):
         value = getattr(settings, each.name)
         if each.name not in _OWN and value != each.default:
             got = f"{each.name}={value!r} of {shown(name)}"

@@ -35,10 +35,9 @@ def at_inputs(graph: Graph, inputs: Mapping[str, Array]) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `load` returns it; if nothing of it is open, as `calibrate` makes it of that, and
-        returned as it is.
+        Graph that `load` returned; one of `calibrate`, without open branches, comes back unchanged.
     inputs : mapping of str to ndarray
-        What decides over it.
+        Inputs of the call, which decide the branches.
     """
     if not is_open(graph):
         return graph
@@ -54,9 +53,9 @@ def opened(graph: Graph, befores: Sequence[Graph], afters: Sequence[Graph]) -> G
     Parameters
     ----------
     graph : Graph
-        What `at_inputs` takes. If nothing of it is open, the only one of `afters` is returned.
+        Argument of `at_inputs`. Without open branches, the only one of `afters` is returned.
     befores, afters : sequence of Graph
-        As `at_inputs` and `with_quantizers` return them, one for each choice of branches.
+        Graphs from `at_inputs` and from `with_quantizers`, one for each choice of branches.
     """
     if not is_open(graph):
         return afters[0]
@@ -94,7 +93,7 @@ def standing_for(graph: Graph, befores: Sequence[Graph]) -> list[tuple[str, ...]
 
 
 class _QuantizerParts:
-    """What quantizers bring to graphs of several choices of branches.
+    """Nodes and constants that quantizers add to graphs of several choices of branches.
 
     Attributes
     ----------
@@ -103,7 +102,7 @@ class _QuantizerParts:
     more : dict of str to GraphNode
         Nodes that there were not before, by what they make.
     constants : dict of str to ndarray
-        Those that they read.
+        Constants that these nodes read.
     """
 
     def __init__(self) -> None:
@@ -172,11 +171,11 @@ class _BranchChoice:
     Attributes
     ----------
     roots : dict of str to str
-        What stands for tensors of the open graph.
+        Names in the closed graph, by names of the open graph's tensors.
     branches : set of int
         Identities of branches that run.
     of_branches : set of str
-        Those of `roots` for which another branch has something else.
+        Names in `roots` for which another branch has another tensor.
     """
 
     def __init__(self, graph: Graph, before: Graph) -> None:
@@ -239,12 +238,13 @@ class _Opening:
     Parameters
     ----------
     parts : _QuantizerParts
-        What they bring. What only a branch reads of constants is its own: onnxruntime 1.26 ends
-        the process over scales of a branch that the graph around it holds.
+        Parts that quantizers add. Constants that only a branch reads are its own: onnxruntime 1.26
+        ends the process over scales of a branch that the graph around it holds.
     same : mapping of str to list of str
         Tensors by that which stands for them; it may lie in a branch, where others do not see it.
     chosen : mapping of int to list of int
-        By the identities of branches that run, which choices they are of: others stay as they are.
+        Numbers of the choices in which a branch runs, by the identity of the branch; others stay as
+        they are.
     of_branches : set of str
         Tensors for which others stand in some choice only: they have quantizers of their own.
     """
@@ -278,17 +278,18 @@ class _Opening:
         Parameters
         ----------
         nodes : iterable of GraphNode
-            Those of the graph, or of a branch.
+            Nodes of the graph, or of a branch.
         outputs : iterable of str
-            What is made by name, whoever reads it.
+            Names of tensors that are made even if nothing here reads them.
         done : iterable of int
-            What the graph around it has already.
+            Identities of nodes that the graph around it has already.
         seen : iterable of str
-            What may be read here, by the names where branches are put in.
+            Names of tensors that can be read here, by the names where branches are put in.
         outer : mapping of str to str
-            What tensors of a branch are called where it is put in, where that differs.
+            Names of a branch's tensors where it is put in, by their names in the branch, if those
+            differ.
         own : mapping of str to str
-            What tensors that are called so are called in the branch.
+            Names in the branch, by the names outside of it.
         held : dict of str to ndarray, optional
             Constants of the branch; those that come are added.
         """

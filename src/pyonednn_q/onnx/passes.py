@@ -41,7 +41,7 @@ def prepared(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `load` returns it.
+        Graph that `load` returned.
     """
     for _ in range(_ROUNDS):
         before = graph
@@ -57,7 +57,7 @@ def settled(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As `load` returns it.
+        Graph that `load` returned.
     """
     if graph.symbols:
         return passed(graph, (without_identities, with_constants_computed))

@@ -1,10 +1,10 @@
 """PASSES: all that a model goes through from its file to what runs, in order.
 
 Each is a function from a graph to a graph; the first line of its docstring is what it promises.
-Where they run, they run from these lists: those of `load` once, those of `prepared` until nothing
-changes, those of `calibrate` on graphs of floats, whose ranges and settings they are given, and
-then those that make what a network runs.
-`Network.compile` decides on layouts and memory, for the dims and strides of its inputs.
+They run from these lists. Those of `load` run once, and those of `prepared` until nothing changes.
+Those of `calibrate` run on graphs of floats, with ranges and settings. The last ones make the
+operations of a network. `Network.compile` decides on layouts and memory, for the dims and strides
+of its inputs.
 """
 
 from __future__ import annotations

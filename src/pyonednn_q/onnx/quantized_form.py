@@ -49,7 +49,7 @@ _TARGET = QuantizationTarget(
 
 
 class QuantizerPlacement:
-    """Which tensors of a float graph become codes, if all layers but some do.
+    """Tensors of a float graph that become codes, if all layers but some are quantized.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class QuantizerPlacement:
         return f"a source of {reader}" if reader else "operations on codes read it"
 
     def changes(self) -> tuple[Change, ...]:
-        """Return what becomes codes, with the reason of each."""
+        """Return the tensors that become codes, with the reason of each."""
         makers = {name: node for node in self._graph.nodes for name in node.outputs}
         changes = []
         for name in self.tensors:

@@ -48,7 +48,8 @@ def reference_call(
     Returns
     -------
     callable
-        From values by name to the outputs; an array of nothing for those that are left out.
+        Function from values by name to the outputs; an array of nothing for those that are left
+        out.
 
     Raises
     ------

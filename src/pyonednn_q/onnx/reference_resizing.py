@@ -92,9 +92,8 @@ def taps_of(
     Returns
     -------
     list of (int, ndarray, ndarray) or None
-        For each dimension that it changes: the dimension, the indices of the source for each
-        result, (results, taps), and their weights in float32. None: the mode has none, or is not
-        known here.
+        Dimensions that it changes, each with the indices of the source for each result, (results,
+        taps), and their weights in float32. None: the mode has none, or is not known here.
     """
     how = attributes.get("coordinate_transformation_mode") or "half_pixel"
     mode = attributes.get("mode") or "nearest"

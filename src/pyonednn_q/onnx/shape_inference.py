@@ -76,7 +76,7 @@ def inferred(
     Parameters
     ----------
     nodes, constants, inputs, opsets
-        As in `Graph`.
+        Fields of `Graph`.
     """
     values = {**inputs}
     for name, known in _known_tensors(nodes, constants, inputs, opsets).items():

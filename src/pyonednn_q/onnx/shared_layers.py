@@ -19,7 +19,7 @@ def with_layers_of(graph: Graph, other: Graph) -> Graph:
     Parameters
     ----------
     graph, other : Graph
-        As `fuse` returns them, of one model at different lengths.
+        Graphs that `fuse` returned, of one model at different lengths.
     """
     known = {node.name: node for node in fused_nodes(other) if isinstance(node.runs, Operator)}
     nodes = [

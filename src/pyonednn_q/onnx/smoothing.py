@@ -32,9 +32,9 @@ __all__ = ["smoothed"]
 def smoothed(graph: Graph, batches: Iterable[Any], alpha: float = 0.5) -> Graph:
     """Return a float graph with the same results that is easier to quantize, by SmoothQuant.
 
-    It changes sources of convolutions with one group and of products with a weight matrix, if all
-    readers of the source are such layers, and if a layer's chain or a LayerNormalization computes
-    the source.
+    It changes sources of convolutions with one group and of products with a weight matrix. All
+    readers of the source must be such layers, and a layer's chain or a LayerNormalization must
+    compute it.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Activations that exporters spell out: several nodes from one tensor to one, as one step.
 
 HardSwish as Add, Clip, Mul, Div; Gelu by Erf or Tanh; SiLU and Mish as products. Nodes may stand in
-any order and hold any constants: what they compute of a number is computed in float64 at points
-from -10^12 to 10^12, and is an activation's if both are within 2^-20 max(1, |x|) at all of them.
+any order and hold any constants. They are computed in float64 at points from -10^12 to 10^12, and
+are an activation if both are within 2^-20 max(1, |x|) at all points.
 """
 
 from __future__ import annotations

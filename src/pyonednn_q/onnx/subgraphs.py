@@ -71,7 +71,7 @@ def check_graphs(
     kind : str
         One of `WITH_GRAPHS`.
     inputs, outputs : tuple of str
-        What the node reads itself, and makes.
+        Names of the tensors that the node itself reads, and of its results.
     attributes : dict of str to object
         The graphs among them.
 
@@ -124,7 +124,7 @@ def branch_of(
     is_true : bool
         Value of the condition.
     fresh : callable
-        From the name of a tensor of the branch to one that no tensor around it has.
+        Function from the name of a tensor of the branch to one that no tensor around it has.
     """
     branch: Graph = node.attributes["then_branch" if is_true else "else_branch"]
     names = dict(zip(captured(node.attributes), node.inputs[1:], strict=True))

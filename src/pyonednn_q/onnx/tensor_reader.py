@@ -42,7 +42,7 @@ class TensorReader:
         self._most = max_elements
 
     def check_elements(self, name: str, dims: Dims) -> int:
-        """Return how many elements dims have.
+        """Return the number of elements of dims.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class TensorReader:
         ArgumentError
             Dims that the data does not account for, or data in two places.
         UnsupportedError
-            As `dtype`.
+            Errors of `dtype`.
         """
         import onnx
         from onnx import numpy_helper

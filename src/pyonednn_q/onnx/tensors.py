@@ -104,7 +104,7 @@ def dst_point(value: Constant | None, default: np.dtype[Any]) -> tuple[Array, st
     Parameters
     ----------
     value : Constant or None
-        None: 0 of the default.
+        Value; None: 0 of the default type.
     default : numpy.dtype
         Data type of the first input.
 
@@ -123,7 +123,7 @@ def multiplier(src_scale: Array, wei_scale: Array, dst_scale: Array) -> Array:
     Raises
     ------
     ArgumentError
-        It is not finite in float32.
+        The value is not finite in float32.
     """
     with np.errstate(over="ignore", under="ignore"):
         factor: Array = np.asarray(src_scale * wei_scale / dst_scale)

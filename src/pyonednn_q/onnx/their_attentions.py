@@ -37,7 +37,7 @@ def attention_of_heads(node: GraphNode, edit: GraphEdit) -> bool:
     Parameters
     ----------
     node : GraphNode
-        As it is read.
+        Node as read from a file.
     edit : GraphEdit
         The graph in the making.
     """
@@ -72,7 +72,7 @@ def attention_of_one(node: GraphNode, edit: GraphEdit) -> bool:
     Parameters
     ----------
     node : GraphNode
-        As it is read.
+        Node as read from a file.
     edit : GraphEdit
         The graph in the making.
     """
@@ -135,7 +135,7 @@ class _Attention:
         return is_float and not beyond and all(_PLAIN.get(n, "") == v for n, v in rest.items())
 
     def mask(self, padding: str, bias: str, keys: str, past: str) -> str | None:
-        """Return what is added to scores, "" for nothing; None where that is not known."""
+        """Return the addend of scores, "" for none; None where it is not known."""
         if not padding:
             return bias
         dims = self.of(padding)

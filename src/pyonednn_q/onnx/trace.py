@@ -1,4 +1,4 @@
-"""What ran for each call of an operator: kernels of oneDNN, and what was done beside them."""
+"""Record of each call of an operator: kernels of oneDNN, and work beside them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Call(NamedTuple):
-    """What ran for one call.
+    """Kernels of one call.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ def grouped_weights(
     symmetric : bool
         Whether groups have no zero points.
     method : {"rtn", "search", "gptq", "awq", "awq+gptq"}
-        How codes are chosen: see the table above.
+        Method that chooses codes: see the table above.
     floats : iterable of str
         Names of products that stay in floats, or patterns of names.
     mean_bits : float, optional

@@ -54,7 +54,7 @@ class SourceProducts:
         constants : mapping of str to ndarray
             Constants of their graph, their weights among them.
         values : mapping of str to ndarray
-            Its tensors.
+            Tensors of the batch, by name.
         """
         for node in layers:
             if node.inputs[0] not in values or not _is_searched(node, constants):
@@ -71,7 +71,7 @@ class SourceProducts:
         Parameters
         ----------
         quantizers : Quantizers
-            What nearest codes, and scales, are. Weights with zero points keep their nearest codes.
+            Nearest codes, and scales. Weights with zero points keep their nearest codes.
         """
         searched: dict[str, Array] = {}
         for node in self._layers.values():

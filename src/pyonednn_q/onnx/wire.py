@@ -41,14 +41,14 @@ def fields_of(descriptor: Any) -> Known:  # noqa: ANN401 - protobuf's
 
 
 def count_fields(data: bytes, known: Known, most: int) -> int:
-    """Return how many fields a serialized message has, those of messages within it, too.
+    """Return the number of fields of a serialized message, with those of messages within it.
 
     Parameters
     ----------
     data : bytes
         The message.
     known : dict
-        As `fields_of` returns it.
+        Result of `fields_of`.
     most : int
         Largest number allowed; counting stops there.
 

@@ -46,7 +46,7 @@ def accumulator(
     saturation: str,
     **options: Any,  # noqa: ANN401 - of prepare
 ) -> Accumulator | None:
-    """Return what computes a plan's sums; ``None`` where the primitive does so alone.
+    """Return the computation of a plan's sums; ``None`` where the primitive does it alone.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def accumulator(
     bias : ndarray or None
         The plan's.
     arrays : mapping
-        How sources and results of calls lie.
+        Layouts of sources and results of calls.
     saturation : {"refuse", "allow"}
-        What to do where sums may leave 32 bits.
+        Treatment of sums that may leave 32 bits: refuse, or compute them.
     **options
         Options of `prepare`, for the primitives of the parts.
 
@@ -70,7 +70,7 @@ def accumulator(
     SaturationError
         Some source leads a sum beyond 32 bits.
     UnsupportedError
-        As `prepare` raises it; or parts of a source in other dims than the problem's.
+        Errors of `prepare`; or parts of a source in other dims than the problem's.
     """
     problem: Any = primitive.problem
     if primitive.kind == "none":
@@ -125,9 +125,9 @@ class Accumulator:
     Attributes
     ----------
     products : tuple of (Part, Prepared)
-        In order.
+        Products of the parts, in order.
     addend : ndarray of int64, or None
-        In dst's dims, 1 where it does not change.
+        Addend in dst's dims, 1 where it does not change.
     wide : bool
         Whether sums may leave 32 bits.
     """
@@ -176,7 +176,7 @@ class Accumulator:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is done otherwise than by one primitive."""
+        """Notes on work that is not one primitive."""
         notes = []
         if len(self.products) > 1:
             notes.append(

@@ -48,8 +48,8 @@ def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is t
     Raises
     ------
     ArgumentError
-        Nothing of the kind, or a tensor that cannot be shared: on another device, or of a type that
-        NumPy lacks. Lists of numbers are not taken: they have no data type.
+        Not an array, or a tensor that cannot be shared: on another device, or of a type that NumPy
+        lacks. Lists of numbers are refused, since they have no data type.
     ShapeError
         Dimensions beyond any memory.
     """
@@ -63,12 +63,12 @@ def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is t
 
 
 def by_name(argument: str, names: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:
-    """Return what a call brought by the names of inputs.
+    """Return the arrays of a call by the names of inputs.
 
     Parameters
     ----------
     argument : str
-        What errors call it.
+        Name of the argument in errors.
     names : tuple of str
         Names of the inputs, in order.
     values : tuple
@@ -167,7 +167,7 @@ def as_output(name: str, value: object) -> Array:
     Raises
     ------
     ArgumentError
-        As `as_array` does.
+        Errors of `as_array`.
     """
     array = as_array(name, value)
     if array.flags.writeable or isinstance(value, np.ndarray) or not hasattr(value, "__array__"):
@@ -214,14 +214,14 @@ def operand(leaves: Mapping[str, Leaf], name: str, value: object, problem: Dense
     name : str
         Name of the leaf.
     value : ndarray
-        What a call brought.
+        Array from a call.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        Its dst is what the leaf has the dims of, or the channels or rows.
+        Problem whose dst sets the dims of the leaf, or its channels or rows.
 
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
-        By the name of the leaf: no value, a wrong one, or no such leaf.
+        A leaf has no value or a wrong one, or there is no such leaf; the error names it.
     """
     if name not in leaves:
         wanted = f"one of {', '.join(leaves)}" if leaves else "none: there are no leaves"
@@ -261,9 +261,9 @@ def asked_array(name: str, array: Array, asked: Dims, run: Dims) -> Array:
     Parameters
     ----------
     name : str
-        Its name, for errors.
+        Name of the array, for errors.
     array : ndarray
-        What a call brought.
+        Array from a call.
     asked, run : tuple of int
         Dims of dst, as the caller and as the primitive has them.
 
@@ -285,13 +285,13 @@ def asked_output(out: Array, dst: TensorSpec, asked: Dims, read: Mapping[str, Ar
     Parameters
     ----------
     out : ndarray
-        What the caller wants written.
+        Array that the caller wants written.
     dst : TensorSpec
         The result, as the primitive has it.
     asked : tuple of int
-        Its dims, as the caller has it.
+        Dims of the array, as the caller has it.
     read : mapping of str to ndarray
-        What is read meanwhile.
+        Arrays that are read meanwhile.
 
     Raises
     ------

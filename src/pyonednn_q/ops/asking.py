@@ -39,7 +39,7 @@ _PLAIN = SrcZeroPoint(0.0, "nothing")
 
 
 class CompositionKey(NamedTuple):
-    """What a composition depends on, for an operator.
+    """Key of an operator's composition: everything that it depends on.
 
     Attributes
     ----------
@@ -66,14 +66,14 @@ class CompositionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What an operator composes once, for sources of any size.
+    """Parts of an operator that are composed once, for sources of any size.
 
     Attributes
     ----------
     plan : Plan
-        Its facts know no size, unless dims of operands or of slopes follow from it.
+        Plan whose facts know no size, unless dims of operands or of slopes follow from it.
     carried : SrcZeroPoint
-        What carries the zero point of the source.
+        Carrier of the source's zero point.
     packed : Packed
         The weights, as the plan takes them.
     """
@@ -90,25 +90,27 @@ class Asking:
     Attributes
     ----------
     problem, wei : DenseProblem and ndarray
-        What runs, and codes in its dims.
+        Problem that runs, and codes in its dims.
     weights : Weights
         Scale and zero point of the codes.
     bias : ndarray or None
         One value per channel: real if floating, else in units of the accumulator.
     settings : Settings
-        What is asked for.
+        Settings of the operator.
     compositions : dict
         Compositions of the operator, for all sizes of the source, by their key.
     notes : tuple of str
-        What was decided before.
+        Notes of earlier decisions.
     implementation : str or None
-        The one to take, instead of the first that may be trusted.
+        Name of the one to take, instead of the first that may be trusted.
     form : Form or None
         Form that problem, weights and chain have in place of what was asked.
     by_other : str
-        Why another carrier has the zero point of the source than the usual one; empty: it has not.
+        Reason why another carrier than the usual one has the zero point of the source; empty: the
+        usual one has it.
     apart : str
-        Why what follows the sums is a primitive of its own, as in `compose`; empty: it is not.
+        Reason why the steps behind the sums are a primitive of their own, as in `compose`; empty:
+        they are not.
     unsigned : callable or None
         f(note), which returns the same for u8 codes that are 128 more; None unless the source has
         codes of s8.
@@ -139,7 +141,7 @@ class Asking:
 
     @property
     def name(self) -> str:
-        """What is asked otherwise."""
+        """Names of the rows that changed it."""
         return ", ".join(self.way) or AS_ASKED
 
     def with_settings(self, **changes: Any) -> Asking:  # noqa: ANN401 - fields of Settings
@@ -153,7 +155,7 @@ class Asking:
         return other if is_same else other.with_settings(post=form.chain)
 
     def as_arrays_lie(self, planned: Planned) -> Planned:
-        """Return what takes arrays as they lie in calls."""
+        """Return a plan that takes arrays as they lie in calls."""
         return planned.row_major() if self.settings.layout == "dense" else planned
 
     @property
@@ -172,7 +174,7 @@ class Asking:
         Raises
         ------
         ArgumentError, UnsupportedError
-            As `compose` and `prepare` raise them.
+            Errors of `compose` and `prepare`.
         """
         composition, settings = self.composition(self.apart), self.settings
         plan, carried = composition.plan, composition.carried
@@ -213,7 +215,7 @@ class Asking:
         return f"source zero point {point} by {carried.by}{off}"
 
     def composition(self, apart: str = "") -> Composition:
-        """Return what was composed for these sizes, or for all; compose if nothing was."""
+        """Return the composition for these sizes, or for all; compose if there is none."""
         problem, by = self.problem, self.settings.zero_point
         everywhere = not self.depends_on_size or problem.meets_everywhere()
         post, later, dims = self.settings.post, self._later, problem.wei.dims
@@ -266,7 +268,7 @@ class Asking:
         _check_reach(plan)
         # Operands and slopes have dims that dst's size decides, so what is left over may follow
         # from it; nothing else of a plan knows it.
-        of_size = {BinaryPostOp, PReluPostOp}.intersection(map(type, plan.post_ops))
+        of_size = {BinaryPostOp, PReluPostOp}.intersection(map(type, plan.attr.post_ops))
         if plan.is_whole and not of_size:
             plan = replace(plan, facts=replace(facts, dst_dims=None))
         for other, one in known:
@@ -299,7 +301,7 @@ class Asking:
 
     @property
     def _later(self) -> str:
-        """What comes with each call: the scale of the source, or of its rows; or nothing."""
+        """Return leaves that come with each call: the scale of the source or its rows, or none."""
         dynamic = self.settings.dynamic
         if dynamic is None:
             return ""
@@ -309,7 +311,7 @@ class Asking:
     def _facts(self, carried: SrcZeroPoint) -> PrimitiveFacts:
         settings, weights = self.settings, self.weights
         wei_point = weights.zero_point
-        if not wei_point.is_per_tensor:
+        if wei_point.array is not None:
             wanted = "zero points that keep wei - zero_point within s8, or one for the tensor"
             raise ArgumentError("wei_q", f"zero points {wei_point}", wanted)
         params = settings.src_q

@@ -34,7 +34,7 @@ _CALLS = 8  # calls, and ways to write options, that are remembered for each ope
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """What the cache of operators holds and did.
+    """Counts of the cache of operators.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class OperatorCache:
         return kept
 
     def info(self) -> CacheInfo:
-        """Return what the cache holds and did."""
+        """Return counts of the cache."""
         return CacheInfo(self._hits, self._misses, len(self._made), self._limit, self._compared)
 
     def limit(self, size: int) -> None:

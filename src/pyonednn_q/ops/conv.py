@@ -12,7 +12,7 @@ from pyonednn_q.ops.float_layer import quantized_layer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.options import ConvOptions, FloatConvOptions, filled, takes
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
-from pyonednn_q.primitive.window import kept, padding_sides, per_dim
+from pyonednn_q.primitive.window import Window, kept, padding_sides, per_dim
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -21,7 +21,7 @@ Dims = tuple[int, ...]
 
 
 class _Windowed(Operator):
-    """What convolution and deconvolution share: weights (OC, IC / groups, spatial), a window."""
+    """Common part of convolution and deconvolution: weights (OC, IC / groups, spatial), window."""
 
     _problem_of: type[ConvProblem | DeconvProblem]
 
@@ -49,7 +49,8 @@ class _Windowed(Operator):
         Parameters
         ----------
         wei : tensor of floats
-            In the dims that the class takes. They become s8 codes, one scale an output channel.
+            Real weights in the dims that the class takes. They become s8 codes, one scale an output
+            channel.
         bias : tensor of floats, optional
             Real values.
         src_q : QParams, (lo, hi), FakeQuantize or Dynamic
@@ -107,11 +108,9 @@ class _Windowed(Operator):
         _, ic, *kernel = self.weights.values.shape
         lo, hi = padding_sides(self.window["padding"], len(kernel))
         gaps = per_dim("dilation", self.window["dilation"], len(kernel))
+        window = Window(tuple(kernel), (1,) * len(kernel), gaps, lo, hi)
         # Further than the window reaches, so that a deconvolution leaves something within padding.
-        lengths = (
-            (k - 1) * gap + 1 + a + b for k, gap, a, b in zip(kernel, gaps, lo, hi, strict=True)
-        )
-        return (1, ic * self.groups, *lengths)
+        return (1, ic * self.groups, *map(sum, zip(window.reach, lo, hi, strict=True)))
 
     def _problem(self, src_dims: Dims, src_dtype: str) -> ConvProblem | DeconvProblem:
         dims = self.weights.values.shape
@@ -152,30 +151,30 @@ class Conv(_Windowed):
     stride, dilation : int or sequence of int
         A dilation of 1 is dense.
     padding : int or sequence
-        For all sides, for each dimension, or (lo, hi) for each; or the low sides of all dimensions
-        and then the high ones, as ONNX's pads. Padded places hold real 0.
+        Places for all sides, for each dimension, or (lo, hi) for each; or the low sides of all
+        dimensions and then the high ones, as ONNX's pads. Padded places hold real 0.
     groups : int
         Number of groups of channels.
     post : Chain, optional
-        What follows: FakeQuantize, activations, Sum, operands.
+        Steps behind the sums: FakeQuantize, activations, Sum, operands.
     policy : {"real", "bitwise", "fast"}
-        What a rewrite of the chain must keep: every value in real arithmetic, every bit of f32, or
-        every code but a few that lie beside a tie.
+        Values that a rewrite of the chain must keep: every value in real arithmetic, every bit of
+        f32, or every code but a few that lie beside a tie.
     exact_rounding : bool
         Round before the zero point of the result is added, as ONNX's QLinear operators do.
     layout : {"preserve", "channels_last", "dense"}
-        How a result lies in memory: as the source does, or always so.
+        Layout of results in memory: that of the source, or always the same.
     strict : bool
         Refuse a chain that needs more than one primitive.
     allow_reference : bool
         Accept a reference loop, about a thousand times slower, where nothing else takes the
         problem.
     saturation : {"refuse", "allow"}
-        What to do with weights that can overflow 16 bits on a CPU without VNNI; with `requantize`,
-        which has none of these, with sums that may exceed 32 bits: allowed, they saturate.
+        Treatment of weights that can overflow 16 bits on a CPU without VNNI; with `requantize`,
+        which has none of these, of sums that may exceed 32 bits: allowed, they saturate.
     zero_point : {"auto", "attribute", "bias", "map"}
-        What carries the zero point of the source. Auto is oneDNN's attribute; where that is known
-        to be computed wrong or has no fast kernel, the bias, or a map that is added to the sums.
+        Carrier of the source's zero point. Auto is oneDNN's attribute; where that is known to be
+        computed wrong or has no fast kernel, the bias, or a map that is added to the sums.
     requantize : str, optional
         A dialect of docs/reference/dialects.md, such as ``"tflite_2step"``, that makes the codes
         of `dst_q` from exact s32 sums; `post` may be one Clip then, and `dst_q` have a scale for
@@ -229,9 +228,9 @@ class Deconv(_Windowed):
     Parameters
     ----------
     wei : (OC, IC / groups, spatial) array
-        As oneDNN has them; other frameworks swap the first two.
+        Integer codes in oneDNN's order of dims; other frameworks swap the first two.
     bias, **options
-        As in `Conv`.
+        Arguments of `Conv`.
     """
 
     kind = "deconvolution"

@@ -28,7 +28,7 @@ Dims = tuple[int, ...]
 
 
 class _Dense(Operator):
-    """What inner product and matmul share."""
+    """Common part of inner product and matmul."""
 
     _takes_wei_point = True
 
@@ -46,7 +46,7 @@ class _Dense(Operator):
         Parameters
         ----------
         wei, bias, **options
-            As in `Conv.from_float`, without a window.
+            Arguments of `Conv.from_float`, without a window.
         groups : int, optional
             Size of a group: how many neighbouring input channels share a scale, as language models
             want. The result is float32, and nothing follows in the layer.
@@ -55,7 +55,7 @@ class _Dense(Operator):
         symmetric : bool
             Whether groups have no zero points.
         method : {"rtn", "search", "gptq"}
-            How codes of groups are chosen: see `quantize.group_codes`.
+            Method that chooses codes of groups: see `quantize.group_codes`.
         samples : (..., IC) array, optional
             Rows of the real source, which "gptq" needs and "search" weighs errors by.
 
@@ -128,9 +128,9 @@ class MatMul(_Dense):
     Parameters
     ----------
     wei : (K, N) or (..., K, N) array
-        As in `Conv`; channels are columns.
+        Integer codes; see `Conv`. Channels are columns.
     bias : (N,) array, optional
-        As in `Conv`.
+        Real values or units of acc; see `Conv`.
     **options
         Options of `Conv`, without a window; `wei_q` per tensor, or along the last axis.
 
@@ -188,9 +188,9 @@ class InnerProduct(_Dense):
     Parameters
     ----------
     wei : (OC, IC) or (OC, IC, spatial) array
-        As in `Conv`.
+        Integer codes; see `Conv`.
     bias : (OC,) array, optional
-        As in `Conv`.
+        Real values or units of acc; see `Conv`.
     **options
         Options of `Conv`, without a window; `wei_q` per tensor, or along axis 0.
 

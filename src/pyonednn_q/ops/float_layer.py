@@ -1,4 +1,4 @@
-"""What an operator is made of when it comes from a float layer: codes, QParams, and a chain."""
+"""Parts of an operator that is made from a float layer: codes, QParams, and a chain."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def quantized_layer(
     axis : int
         Axis of the output channels in `wei`.
     options : mapping
-        All of `FloatOptions`, and others.
+        Options of `FloatOptions`, all of them, and others.
     dst_axis : int
         Axis of the channels in the result.
 
@@ -94,7 +94,7 @@ def _quantized_weights(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
-        What does not fit, by name.
+        An argument that does not fit, named in the text.
     """
     wei_array = _float_weights(wei)
     if wei_array.ndim < _PAIR or not wei_array.size:
@@ -200,7 +200,7 @@ def _quantized_store(
     dtype : str or None
         Data type of the result; u8 for a range or a FakeQuantize unless said.
     post : Chain or None
-        What stands before.
+        Steps before the ones that are added.
     """
     if dst_q is None or isinstance(dst_q, QParams):
         return dst_q, dtype, post

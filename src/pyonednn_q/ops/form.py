@@ -42,15 +42,15 @@ class Form:
     Attributes
     ----------
     asked, problem : problems
-        What was asked, and what it becomes.
+        Problem as asked for, and problem that it becomes.
     chain : Chain
-        What follows.
+        Steps behind the sums.
     name : str
         Name of the form; by default, of the one that changes nothing.
     has_leaf : bool
         Whether what a Sum reads is an operand.
     arrays : mapping of str to TensorSpec
-        How arrays of calls lie, where the problem's tensors lie otherwise; as in `prepare`.
+        Layouts of arrays of calls, where the problem's tensors lie otherwise; as in `prepare`.
     """
 
     asked: DenseProblem
@@ -139,7 +139,7 @@ class Form:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a caller should know of it."""
+        """Notes for the caller."""
         return () if self.name == AS_ASKED else (f"asked as {self.name}, which is the same",)
 
     def seen(self, dst: TensorSpec) -> dict[str, TensorSpec]:
@@ -150,7 +150,7 @@ class Form:
         Parameters
         ----------
         dst : TensorSpec
-            What the primitive stores.
+            Tensor that the primitive stores.
         """
         if not self.is_product:
             return {}

@@ -44,27 +44,34 @@ def conv(
     operands: Operands = None,
     **options: Unpack[ConvOptions],
 ) -> Array:
-    """Return a convolution of src, followed by a chain.
+    """Return a convolution of src, dst = store(post(src_scale · wei_scale · acc + bias)).
 
     Parameters
     ----------
     src : (N, IC, spatial) tensor
-        As `Conv` is called with.
+        Codes of the type of `src_q`, or floats, which the call quantizes.
     wei : (OC, IC / groups, spatial) tensor
-        As `Conv` takes them.
+        Codes of `wei_q`, s8 or u8; floats without `src_q` and `wei_q`.
     bias : (OC,) tensor, optional
-        As `Conv` takes it.
-    out, residual : tensor, optional
-        As `Conv` is called with. `out` is returned as it was given.
+        Real values in floats, or s32 in units of src_scale · wei_scale.
+    out : (N, OC, spatial) tensor, optional
+        Tensor that is written and returned as it was given.
+    residual : (N, OC, spatial) tensor, optional
+        Tensor that a Sum of `post` reads; it is not changed.
     operands : mapping of str to tensor, optional
         The chain's leaves, by name.
     **options
-        Options of `Conv`.
+        Options of `Conv`, such as `src_q`, `wei_q`, `dst_q`, `post`, `stride` and `padding`.
 
     Returns
     -------
-    ndarray
-        dst.
+    (N, OC, spatial) ndarray
+        dst, of `dst_q`'s type or of `dst` (f32).
+
+    Raises
+    ------
+    ArgumentError, UnsupportedError
+        Errors of `Conv` and of its calls; all name the argument or the reason.
 
     Examples
     --------
@@ -90,20 +97,28 @@ def deconv(
     operands: Operands = None,
     **options: Unpack[ConvOptions],
 ) -> Array:
-    """Return a deconvolution of src, followed by a chain.
+    """Return a deconvolution of src, dst = store(post(src_scale · wei_scale · acc + bias)).
 
     Parameters
     ----------
     src : (N, IC, spatial) tensor
-        As `Deconv` is called with.
+        Codes of the type of `src_q`, or floats, which the call quantizes.
     wei : (OC, IC / groups, spatial) tensor
-        As `Deconv` takes them.
+        Codes of `wei_q`, s8 or u8; floats without `src_q` and `wei_q`.
     bias : (OC,) tensor, optional
-        As `Deconv` takes it.
-    out, residual, operands
-        Arguments of `conv`.
-    **options
-        Options of `Deconv`.
+        Real values in floats, or s32 in units of src_scale · wei_scale.
+    out, residual, operands, **options
+        Arguments of `conv`; `out` and `residual` are (N, OC, spatial).
+
+    Returns
+    -------
+    (N, OC, spatial) ndarray
+        dst, of `dst_q`'s type or of `dst` (f32).
+
+    Raises
+    ------
+    ArgumentError, UnsupportedError
+        Errors of `Deconv` and of its calls; all name the argument or the reason.
     """
     every = filled("deconv", ConvOptions, options)
     return _call(Deconv, src, wei, bias, out, residual, operands, every)
@@ -120,20 +135,28 @@ def inner_product(
     operands: Operands = None,
     **options: Unpack[CodeOptions],
 ) -> Array:
-    """Return Σ src[n, i] · wei[oc, i], followed by a chain.
+    """Return an inner product: acc[n, oc] = Σ src[n, i] · wei[oc, i], then as in `conv`.
 
     Parameters
     ----------
     src : (N, IC) or (N, IC, spatial) tensor
-        As `InnerProduct` is called with.
+        Codes of the type of `src_q`, or floats, which the call quantizes.
     wei : (OC, IC) or (OC, IC, spatial) tensor
-        As `InnerProduct` takes them.
+        Codes of `wei_q`, s8 or u8; floats without `src_q` and `wei_q`.
     bias : (OC,) tensor, optional
-        As `InnerProduct` takes it.
-    out, residual, operands
-        Arguments of `conv`.
-    **options
-        Options of `InnerProduct`.
+        Real values in floats, or s32 in units of src_scale · wei_scale.
+    out, residual, operands, **options
+        Arguments of `conv` without a window; `out` and `residual` are (N, OC).
+
+    Returns
+    -------
+    (N, OC) ndarray
+        dst, of `dst_q`'s type or of `dst` (f32).
+
+    Raises
+    ------
+    ArgumentError, UnsupportedError
+        Errors of `InnerProduct` and of its calls; all name the argument or the reason.
     """
     every = filled("inner_product", CodeOptions, options)
     return _call(InnerProduct, src, wei, bias, out, residual, operands, every)
@@ -150,20 +173,28 @@ def matmul(
     operands: Operands = None,
     **options: Unpack[CodeOptions],
 ) -> Array:
-    """Return src · wei, followed by a chain.
+    """Return a matmul: acc[..., m, n] = Σ src[..., m, k] · wei[..., k, n], then as in `conv`.
 
     Parameters
     ----------
     src : (..., M, K) tensor
-        As `MatMul` is called with.
+        Codes of the type of `src_q`, or floats, which the call quantizes.
     wei : (K, N) or (..., K, N) tensor
-        As `MatMul` takes them.
+        Codes of `wei_q`, s8 or u8; floats without `src_q` and `wei_q`.
     bias : (N,) tensor, optional
-        As `MatMul` takes it.
-    out, residual, operands
-        Arguments of `conv`.
-    **options
-        Options of `MatMul`.
+        Real values in floats, or s32 in units of src_scale · wei_scale.
+    out, residual, operands, **options
+        Arguments of `conv` without a window; `out` and `residual` are (..., M, N).
+
+    Returns
+    -------
+    (..., M, N) ndarray
+        dst, of `dst_q`'s type or of `dst` (f32).
+
+    Raises
+    ------
+    ArgumentError, UnsupportedError
+        Errors of `MatMul` and of its calls; all name the argument or the reason.
     """
     every = filled("matmul", CodeOptions, options)
     return _call(MatMul, src, wei, bias, out, residual, operands, every)
@@ -190,12 +221,22 @@ def kept(
 
 
 def operator_cache_info() -> CacheInfo:
-    """Return what the cache behind the functional calls holds and did."""
+    """Return counts of the cache behind the functional calls."""
     return _CACHE.info()
 
 
 def operator_cache_limit(size: int) -> None:
     """Set how many operators the functional calls keep (256 at first); 0 keeps none.
+
+    Parameters
+    ----------
+    size : int
+        Number of operators, 0 or more.
+
+    Raises
+    ------
+    ArgumentError
+        `size` is no such number.
 
     Examples
     --------

@@ -17,7 +17,7 @@ _NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a way took, in microseconds a call, the median of its samples."""
+    """Time of a way, in microseconds a call, the median of its samples."""
 
     way: str
     us: float
@@ -25,12 +25,12 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What was chosen for a problem.
+    """Choice for a problem, by time.
 
     Attributes
     ----------
     way, usual : str
-        What was taken, and what would have been without tuning: a form and an implementation.
+        Chosen way, and the way without tuning: a form and an implementation.
     gain : float
         Time of the usual way over that of the one taken, the median of pairs; 1 where it stayed.
     timings : tuple of Timing
@@ -44,7 +44,7 @@ class Tuning:
 
     @property
     def verdict(self) -> str:
-        """What was taken in place of what, in a line without times."""
+        """Chosen way and the usual one, in a line without times."""
         if self.way == self.usual:
             return f"{self.way} stays: nothing was surely faster"
         return f"{self.way} in place of {self.usual}, {self.gain:.2f} times as fast"

@@ -34,13 +34,13 @@ def weights_in_groups(
     wei : ndarray
         Codes, in the caller's dims; those of 4 bits also in int8 (s4) or uint8 (u4).
     wei_q : QParams
-        With a block along the input channels.
+        Scales in blocks along the input channels.
     kind : str
         Kind of the operator.
     axis : int
         Axis of the output channels: 0 or -1.
     settings : Settings
-        What else was asked for.
+        Further settings of the operator.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class PackedWeights(Weights):
     weights : Weights
         The same, whose values may go.
     product : GroupProduct
-        What holds the codes.
+        Product that holds the codes.
     is_turned : bool
         Whether the caller has them as (K, N).
     """

@@ -112,7 +112,7 @@ class OnGroups:
         Parameters
         ----------
         definition : OnPrimitives
-            Whose weights they are.
+            Operator that has the weights.
         src_dims : tuple of int
             Dims of the source.
         """
@@ -122,7 +122,7 @@ class OnGroups:
         return self.product(definition).as_pass(rows, dynamic)
 
     def model(self, definition: OnPrimitives, src: Array) -> Array:
-        """Return what a call returns, in NumPy: see `predict.grouped_sums`."""
+        """Return the result of a call, in NumPy: see `predict.grouped_sums`."""
         dims = _dst_dims(definition, src.shape)
         codes, scale, point = _codes_of(definition, src, self.wei_q.block[0])
         wei, wei_q = definition.weights.values, self.wei_q
@@ -151,7 +151,7 @@ class OnGroups:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is done beside the kernel: nothing."""
+        """Notes on work beside the kernel: none."""
         return ()
 
     @property

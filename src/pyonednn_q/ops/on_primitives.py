@@ -61,13 +61,13 @@ class OnPrimitives:
     Attributes
     ----------
     settings : Settings
-        What it computes.
+        Settings of the operator.
     weights : Weights
-        As oneDNN takes them.
+        Codes, scale and zero point of the weights, in oneDNN's dims.
     bias : ndarray or None
         One value per output channel: real values if floating, else in units of the accumulator.
     asked : Asked or None
-        What the caller wrote, for `self_check`.
+        Values that the caller wrote, for `self_check`.
     """
 
     axis: ClassVar[int] = 0  # of the output channels, in the caller's weights
@@ -157,7 +157,7 @@ class OnPrimitives:
         return self.settings
 
     def _rows(self, src_dims: Dims) -> int:
-        """Return how many rows a source has."""
+        """Return the number of rows of a source."""
         raise NotImplementedError
 
     def _dst_dims(self, _src_dims: Dims, planned: Planned) -> Dims:
@@ -345,7 +345,7 @@ class OnPrimitives:
         Raises
         ------
         SelfCheckError
-            They differ.
+            Results differ.
         """
         if ready.primitive.kind == "none":
             return

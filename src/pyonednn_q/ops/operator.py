@@ -42,9 +42,9 @@ class Operator(HotCallable, OnPrimitives, Told, hot=True):
     Attributes
     ----------
     settings : Settings
-        What it computes.
+        Settings of the operator.
     weights : Weights
-        As oneDNN takes them.
+        Codes, scale and zero point of the weights, in oneDNN's dims.
     bias : ndarray or None
         One value per output channel: real values if floating, else in units of the accumulator.
     """
@@ -82,12 +82,12 @@ class Operator(HotCallable, OnPrimitives, Told, hot=True):
         Parameters
         ----------
         src : ndarray, CPU tensor with __dlpack__, or buffer
-            In logical order (N, C, spatial); (..., M, K) for a matmul. Any strides; channels last
-            is read where it lies, anything else is copied first.
+            Codes or floats in logical order, (N, C, spatial), (..., M, K) for a matmul. Channels
+            last is read where it lies; other strides are copied first.
         out : the same, optional
             Written in place and returned. Without residual, it holds what a Sum of the chain reads.
         residual : the same, optional
-            What a Sum reads, left as it is.
+            Tensor that a Sum reads; it is not changed.
         **operands : the same
             The chain's leaves, by name.
 
@@ -144,9 +144,9 @@ class Operator(HotCallable, OnPrimitives, Told, hot=True):
         Returns
         -------
         (Prepared, Pass, list of int) or None
-            With the bytes of the pass's dst: at which each input of the primitive begins (0 for an
-            operand), and how many there are. None without a dynamic source, and where Python does
-            more.
+            Primitive, its pass, and bytes of the pass's dst: at which each input of the primitive
+            begins (0 for an operand), and how many there are. None without a dynamic source, and
+            where Python does more.
         """
         dynamic = self.settings.dynamic
         if dynamic is None or self._runner is not None:

@@ -78,7 +78,7 @@ class FloatDenseOptions(FloatOptions, total=False):
 
 
 class WindowOptions(TypedDict, total=False):
-    """Where a window lies."""
+    """Options of a window."""
 
     stride: PerDim
     padding: Padding

@@ -59,7 +59,7 @@ def prepare_plan(
     Parameters
     ----------
     plan : Plan
-        What `compose` returned.
+        Result of `compose`.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         A problem with the kind, the channels and the data types that the plan was made for.
     wei : ndarray or Packed
@@ -70,9 +70,9 @@ def prepare_plan(
     operands : mapping of str to ndarray, optional
         Leaves of the chain that are the same in every call, by name.
     decided : tuple of str
-        What was decided before composing, for the notes.
+        Decisions before composing, for the notes.
     allow_reference, saturation, implementation, arrays, self_check, apart
-        As in `prepare`.
+        Options of `prepare`.
 
     Raises
     ------
@@ -129,25 +129,26 @@ class Planned(HotCallable, Told, hot=True):
     Attributes
     ----------
     plan : Plan
-        What is run.
+        Plan that runs.
     primitive, seen : Prepared
         The primitive that carries it; and as called with arrays of the dims that were asked.
     inputs : tuple of str or None
-        What its inputs are, by leaf; None if more runs than the primitive.
+        Names of the inputs, by leaf; None if more runs than the primitive.
     carries_sum : bool
         Whether the primitive adds to what dst holds.
     form : Form
-        How what was asked is put to the primitive.
+        Form in which the request is put to the primitive.
     leaves, fixed : tuple of str, and mapping of str to ndarray
         Operands that every call takes by keyword; and those that are the same, in the form's dims.
     decided : tuple of str
-        What was decided before composing.
+        Decisions before composing.
     dst, src_dims : TensorSpec and tuple of int
         Dims, data type and strides of a result that needs no copy; and dims of a source.
     nbytes : int
         About how many bytes it takes beside weights: those of its primitives.
     tuning, tried : Tuning or None, and tuple of (str, str)
-        Why this one, where several were timed; the ways tried before it, each with its refusal.
+        Reason for this choice, where several were timed; the ways tried before it, each with its
+        refusal.
     unit_map : ndarray or None
         f32, of dst's dims or 1: what a call's own zero points are multiplied by and subtracted.
     is_unsigned : bool
@@ -198,7 +199,7 @@ class Planned(HotCallable, Told, hot=True):
         for step in plan.chain.steps:
             if isinstance(step, Sum):  # all of a chain read the same
                 self._read = step.dtype or plan.facts.dst
-        self.carries_sum = SumPostOp in map(type, plan.post_ops)
+        self.carries_sum = SumPostOp in map(type, plan.attr.post_ops)
         self.nbytes = primitive.nbytes + (0 if rest is None else rest.nbytes)
         is_alone = not (rest or form.has_leaf) and (self._read is None or self.carries_sum)
         self.inputs = (SRC, *(leaf for leaf, _ in self._inputs)) if is_alone else None
@@ -229,7 +230,7 @@ class Planned(HotCallable, Told, hot=True):
         out : ndarray, optional
             Written in place and returned. Without a residual, it holds what a Sum reads.
         residual : ndarray, optional
-            What a Sum reads, left as it is: of dst's dims, and its data type or the Sum's.
+            Tensor that a Sum reads, not changed: of dst's dims, and of its data type or the Sum's.
         **operands : ndarray
             The chain's leaves, by name: of dst's dims, one value per channel, or one value.
 
@@ -285,7 +286,7 @@ class Planned(HotCallable, Told, hot=True):
 
     @property
     def reads(self) -> tuple[str, ...] | None:
-        """What `seen` reads beside dst, a residual that is an operand too; None if more runs."""
+        """Arrays that `seen` reads beside dst, also a residual operand; None if more runs."""
         leaves = (RESIDUAL if leaf == RESIDUAL_LEAF else leaf for leaf, _ in self._inputs)
         return (SRC, *leaves) if self._rest is None else None
 
@@ -330,7 +331,7 @@ class Planned(HotCallable, Told, hot=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a caller should know: what was decided, what was passed over, what is left over."""
+        """Notes for the caller: decisions, implementations passed over, steps left over."""
         because = (f"left over: {self.plan.because}",) if self.plan.because else ()
         done = () if self._rest is None else self._rest.notes
         own = (*self.plan.notes, *self.primitive.notes, *done, *because, *self.form.notes)

@@ -35,9 +35,9 @@ class OperatorModel:
     Attributes
     ----------
     operator : Conv, Deconv, InnerProduct or MatMul
-        Its weights and settings are used.
+        Operator whose weights and settings are used.
     planned : Planned
-        What runs.
+        Plan that runs.
     arithmetic : PlanModel
         Model of the operator's plan and implementation; ``arithmetic.model.proof`` says what it
         rests on.
@@ -51,19 +51,19 @@ class OperatorModel:
         return f"<model of {self.operator!r}: {self.arithmetic.model.text()}>"
 
     def run(self, src: object, *, residual: object = None, **operands: object) -> Array:
-        """Return what a call with these arguments returns, bit for bit.
+        """Return the result of a call with these arguments, bit for bit.
 
         Parameters
         ----------
         src, residual, **operands
-            As a call takes them.
+            Arguments of a call.
 
         Raises
         ------
         ArgumentError, DTypeError, ShapeError
             Naming the argument.
         NoModelError
-            See `KernelModel.run`.
+            Nothing is proven here: see `KernelModel.run`.
         """
         asked, arrays = self._arrays(src, residual, operands)
         return self._back(asked, self.arithmetic.run(**arrays))
@@ -116,9 +116,9 @@ class RequantizedModel:
     Attributes
     ----------
     operator : Conv, Deconv, InnerProduct or MatMul
-        With ``requantize=``.
+        Operator with ``requantize=``.
     runner : Requantized
-        What makes codes of its sums.
+        Arithmetic that makes codes of its sums.
     src_dims : tuple of int
         Dims of a source.
     products : tuple of OperatorModel
@@ -134,7 +134,7 @@ class RequantizedModel:
         return f"<model of {self.operator!r}: {' and '.join(map(repr, self.products))}>"
 
     def run(self, src: object) -> Array:
-        """Return what a call with this source returns, bit for bit.
+        """Return the result of a call with this source, bit for bit.
 
         Raises
         ------
@@ -164,13 +164,13 @@ class GroupedModel:
     Attributes
     ----------
     operator : InnerProduct or MatMul
-        Its weights and settings are used.
+        Operator whose weights and settings are used.
     """
 
     operator: Operator
 
     def run(self, src: object) -> Array:
-        """Return what a call with this source returns, bit for bit.
+        """Return the result of a call with this source, bit for bit.
 
         Raises
         ------
@@ -212,7 +212,7 @@ def _in_form(form: Form, asked: dict[str, Any]) -> dict[str, Any]:
 def model_of(
     operator: Operator, src_dims: tuple[int, ...]
 ) -> OperatorModel | RequantizedModel | GroupedModel:
-    """Return what an operator computes on sources of a shape, if its kernel has a proven model.
+    """Return the NumPy model of an operator on sources of a shape, if its kernel has a proven one.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def model_of(
     ArgumentError
         Something else than an operator.
     UnsupportedError
-        As `prepare` raises it.
+        Errors of `prepare`.
 
     Examples
     --------

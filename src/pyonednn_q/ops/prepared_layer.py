@@ -35,9 +35,9 @@ def prepare_layer(
     Parameters
     ----------
     layer : Layer
-        What `compose_layer` returned.
+        Result of `compose_layer`.
     operands, allow_reference, saturation, self_check
-        As in `prepare_plan`.
+        Options of `prepare_plan`.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def prepare_layer(
     Raises
     ------
     ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `prepare_plan` raises them.
+        Errors of `prepare_plan`.
     """
     instance("layer", layer, Layer)
     planned = prepare_plan(
@@ -67,9 +67,9 @@ class PreparedLayer(Told):
     Attributes
     ----------
     layer : Layer
-        What is run.
+        Layer that runs.
     planned : Planned
-        Its plan on its primitive.
+        Plan of the layer on its primitive.
     quantize : Quantizer
         Makes codes of float32 values, as calling the layer does.
     """
@@ -97,7 +97,7 @@ class PreparedLayer(Told):
             Codes of the layer's source type, or float32 values, which are quantized first; of the
             dims that were asked for, any strides.
         out, residual, **operands
-            As in `Planned`.
+            Arguments of `Planned`.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class PreparedLayer(Told):
         return self.layer.dequantize(dst)
 
     def describe(self) -> str:
-        """Return what was decided, the plan, and what runs."""
+        """Return a description: decisions, the plan, and the primitive."""
         notes = [f"  note: {note}" for note in self.layer.notes]
         return "\n".join([self.layer.asked.text(), *notes, self.planned.describe()])
 

@@ -56,7 +56,7 @@ Dims = tuple[int, ...]
 
 
 class _AfterSums(NamedTuple):
-    """For one shape: what is subtracted from the sums, and the arithmetic that follows."""
+    """Parts for one shape: the map that sums lose, and the arithmetic that follows."""
 
     map: Array | None
     last: Requantizer
@@ -66,14 +66,14 @@ _S32 = np.iinfo(np.int32)
 
 
 class Requantized:
-    """How an operator with `requantize=` runs: products of codes, and what makes codes of them.
+    """An operator with `requantize=`: products of codes, and arithmetic that makes codes of them.
 
     It holds no operator but those of the products; or one that makes the codes by itself.
 
     Parameters
     ----------
     definition : OnPrimitives
-        Its settings name a dialect.
+        Operator whose settings name a dialect.
     wei : ndarray
         Codes.
     wei_q : QParams
@@ -237,7 +237,7 @@ class Requantized:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is done otherwise than by one primitive."""
+        """Notes on work that is not one primitive."""
         if not self._bare:
             return ()
         done = f"exact s32 sums, rounded by a pass of ours: requantized as {self.dialect}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -36,7 +36,7 @@ _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How an operator reads its source, what follows the sum of products, how it stores.
+    """Settings of an operator: how its source is read, which steps follow, how it stores.
 
     What each field means is said by `Conv`, whose options they are, checked.
 
@@ -48,9 +48,13 @@ class Settings:
     dst : str
         Data type of the result.
     zero_point : {"auto", "attribute", "bias", "map"}
-        What carries the zero point of the source; see `pyonednn_q.compose.zero_point`. Auto is the
+        Carrier of the source's zero point; see `pyonednn_q.compose.zero_point`. Auto is the
         attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
         map, which round the zero point's share on its own, so not with policy "bitwise".
+    dynamic : Dynamic or None
+        How each call quantizes its source, if it does.
+    has_src_point : bool
+        Whether the source has a zero point other than 0.
     """
 
     src_q: QParams | SourceLevels | Dynamic | None
@@ -67,6 +71,8 @@ class Settings:
     requantize: DialectName | None = None
     self_check: SelfCheck = "auto"
     tune: bool = False
+    dynamic: Dynamic | None = field(init=False, repr=False, compare=False)
+    has_src_point: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst", _STORED))
@@ -105,6 +111,12 @@ class Settings:
             raise DTypeError("dst", self.dst, f"{self.dst_q.dtype}, as dst_q says")
         if self.requantize is not None:
             self._check_requantize(self.requantize)
+        src_q = self.src_q
+        dynamic = src_q if isinstance(src_q, Dynamic) else None
+        point = 0 if src_q is None or isinstance(src_q, Dynamic) else src_q.zero_point
+        has_point = point != 0 if dynamic is None else not dynamic.is_symmetric
+        object.__setattr__(self, "dynamic", dynamic)
+        object.__setattr__(self, "has_src_point", has_point)
 
     def _check_requantize(self, name: str) -> None:
         instance("requantize", name, str)
@@ -183,18 +195,6 @@ class Settings:
         """Whether sums are of integers."""
         return self.src_q is not None
 
-    @property
-    def dynamic(self) -> Dynamic | None:
-        """How each call quantizes its source, if it does."""
-        return self.src_q if isinstance(self.src_q, Dynamic) else None
-
-    @property
-    def has_src_point(self) -> bool:
-        """Whether the source has a zero point other than 0."""
-        if isinstance(self.src_q, Dynamic):
-            return not self.src_q.is_symmetric
-        return self.src_q is not None and self.src_q.zero_point != 0
-
     @staticmethod
     def as_written(error: ArgumentError) -> ArgumentError:
         """Return an error of composing that names what an operator is made with."""
@@ -212,14 +212,14 @@ class Settings:
         }
 
     def wei_limits(self) -> tuple[int, int]:
-        """Return what parts of weights may hold: what this CPU multiplies exactly."""
+        """Return the range of parts of weights: what this CPU multiplies exactly."""
         if self.src_q is None or self.src_q.dtype != "u8":
             return -128, 127
         return exact_range(runtime.isa())
 
     @property
     def src_wanted(self) -> str:
-        """What a source may be, in words."""
+        """Sources that are accepted, in words."""
         if self.src_q is None:
             return (
                 "array.astype('float32'), or the type of the weights: without src_q the source "
@@ -237,7 +237,7 @@ class Settings:
         Raises
         ------
         DTypeError
-            It is not what `src_q` says; or integers came where there is no `src_q`.
+            The type is not that of `src_q`; or integers came where there is no `src_q`.
         """
         name = dtypes.checked(dtype, "src", dtypes.FLOATS if self.src_q is None else dtypes.NAMES)
         if self.src_q is not None and name != self.src_q.dtype:

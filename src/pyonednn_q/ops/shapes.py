@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class ShapeStatistics:
-    """What operators keep for the shapes of their sources.
+    """Counts of what operators keep for the shapes of their sources.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class ShapeStatistics:
         Shapes over all operators, and about how many bytes they take: scratch memory, maps, and
         512 KiB of generated code for each primitive, whose true size the library does not tell.
     limit, limit_bytes : int
-        How many there may be. The last shape of each operator stays whatever they are.
+        Largest number of shapes, and of bytes. The last shape of each operator stays in any case.
     dropped : int
         Shapes that went because others came.
     """
@@ -53,7 +53,7 @@ class _Kept(Generic[Key, Value]):
 
 
 class Shapes(Generic[Key, Value]):
-    """What one operator keeps, by shape; it goes with the operator.
+    """Primitives that one operator keeps, by shape; they go with the operator.
 
     No lock is taken: a finalizer or a signal handler may come here at any time. Every change is one
     of a dict, which is whole; and who has got a value keeps it alive as long as it is used.
@@ -66,7 +66,7 @@ class Shapes(Generic[Key, Value]):
         self._last: _Kept[Key, Value] | None = None
 
     def get(self, key: Key) -> Value | None:
-        """Return what is kept for a shape, which is now the last that was used, or ``None``."""
+        """Return the entry of a shape, which is now the last that was used, or ``None``."""
         kept = self._kept.get(key)
         if kept is None:
             return None
@@ -84,7 +84,7 @@ class Shapes(Generic[Key, Value]):
 
     @property
     def last(self) -> Value | None:
-        """What was used last, or ``None``."""
+        """Entry that was used last, or ``None``."""
         last = self._last
         return None if last is None else last.value
 
@@ -121,7 +121,7 @@ _limits = {"count": 1024, "nbytes": 1 << 30, "dropped": 0}
 
 
 def shape_statistics() -> ShapeStatistics:
-    """Return what operators keep for the shapes of their sources."""
+    """Return counts of what operators keep for the shapes of their sources."""
     kept, nbytes = _living()
     return ShapeStatistics(
         len(kept), nbytes, _limits["count"], _limits["nbytes"], _limits["dropped"]

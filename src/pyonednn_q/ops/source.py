@@ -109,7 +109,7 @@ class Codes:
         return Codes(self.values.view(np.uint8) ^ np.uint8(OFFSET), self.scale, point)
 
     def operands(self, planned: Planned) -> dict[str, Array]:
-        """Return what the primitive takes beside the codes."""
+        """Return arrays that the primitive takes beside the codes."""
         if self.scale is None or self.zero_point is None:
             return {}
         scale, point = self.scale, self.zero_point
@@ -193,7 +193,8 @@ def dynamic_codes(values: Array, dynamic: Dynamic, rows: int | None) -> Codes:
     dynamic : Dynamic
         Type of the codes.
     rows : int or None
-        How many rows have a range of their own; the codes are (rows, rest) then.
+        Number of rows that have a range each; the codes are (rows, rest) then. None: one range for
+        all.
 
     Raises
     ------
@@ -223,20 +224,20 @@ def hot_call_for(
     Parameters
     ----------
     planned : Planned
-        What ran.
+        Plan that ran.
     params : QParams, Dynamic, SourceLevels or None
-        How the source is quantized.
+        Quantization of the source.
     src : ndarray
         The source.
     codes : Codes
-        Its codes, with a scale for each row that has one.
+        Codes of the source, with a scale for each row that has one.
     dst_dims : tuple of int
         Dims of a result, as the caller has it.
 
     Returns
     -------
     callable or None
-        None where more runs than the primitive, and where it reads what C++ does not make.
+        Call, or None where more runs than the primitive, and where it reads what C++ does not make.
     """
     is_s8 = planned.is_unsigned and src.dtype == np.int8
     # Other levels than those have a quantizer of their own.
@@ -287,22 +288,23 @@ def codes_for(
     Parameters
     ----------
     planned : Planned
-        What runs.
+        Plan that runs.
     dynamic : Dynamic
-        How the source is quantized.
+        Quantization of the source in each call.
     parts : Parts or None
-        Which of its channels are repeated, if any: codes are made of what is there once.
+        Channels of the source that are repeated, if any: codes are made once for each source
+        channel.
     rows : int
-        How many have a range of their own.
+        Number of rows that have a range each.
     dims : (tuple of int, tuple of int)
-        Those of the source and of a result, as the caller has them.
+        Dims of the source and of a result, as the caller has them.
 
     Returns
     -------
     (Prepared, Pass, list of int) or None
-        With the bytes of the pass's dst: at which each input of the primitive begins (0 for an
-        operand), and how many there are. None where more runs than the primitive, and where C++
-        does not make what it reads.
+        Primitive, its pass, and bytes of the pass's dst: at which each input of the primitive
+        begins (0 for an operand), and how many there are. None where more runs than the primitive,
+        and where C++ does not make what it reads.
     """
     unit = _unit(planned)
     if planned.inputs is None or unit is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """How a tensor of many dimensions is one of (before, channels, after), in the order of memory.
+    """View of a tensor of many dimensions as (before, channels, after), in the order of memory.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Staged:
         sources : mapping
             Flat arrays by the names that stages give them, `SRC` among them.
         out : ndarray, optional
-            Where to store the result, flat and row-major.
+            Array for the result, flat and row-major.
         """
         values = dict(sources)
         for stage, primitive in zip(self.stages, self.primitives, strict=True):
@@ -126,14 +126,14 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What runs after a plan's primitive, on its result seen flat.
+    """Steps that run after a plan's primitive, on its result seen flat.
 
     Attributes
     ----------
     flat : Flat
-        How the primitive's dst is seen.
+        View of the primitive's dst in three dims.
     staged : Staged
-        What runs.
+        Steps that run.
     extents : mapping of str to str
         Extent of each leaf, by name: "full", "per_channel", "per_row" or "per_tensor"; others are
         full.
@@ -152,11 +152,11 @@ class Rest:
         Parameters
         ----------
         plan : Plan
-            With leftovers.
+            Plan with leftovers.
         dst : TensorSpec
-            What its primitive stores.
+            Tensor that its primitive stores.
         allow_reference, self_check
-            As in `prepare`.
+            Options of `prepare`.
         """
         facts = plan.facts
         flat = Flat.of(dst, facts.axis)
@@ -172,8 +172,8 @@ class Rest:
         Parameters
         ----------
         arrays : mapping of str to ndarray
-            By the names that stages give them: the result of the primitive and what a Sum reads,
-            in its dims; and leaves.
+            Arrays by the names that stages give them: the result of the primitive and what a Sum
+            reads, in its dims; and leaves.
         out : ndarray, optional
             Written and returned.
         """
@@ -237,11 +237,11 @@ class SourceLevels:
     Attributes
     ----------
     cut : CutFakeQuantize
-        From real values to codes, and back.
+        Steps from real values to codes, and back.
     dtype : {"u8", "s8"}
         Data type of the codes.
     scale : float
-        What a step of the codes is worth.
+        Real value of a step of the codes.
     zero_point : float
         The code of real 0, which need not be whole.
     """
@@ -269,7 +269,7 @@ class Quantizer:
     Parameters
     ----------
     cut : CutFakeQuantize
-        What is computed.
+        FakeQuantize that is computed.
     spec : TensorSpec
         Dims, integer type and strides of the codes.
     """

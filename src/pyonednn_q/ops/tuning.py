@@ -72,14 +72,14 @@ def tune(usual: Planned, make: Make, forms: Sequence[Form], layout: str) -> tupl
     Parameters
     ----------
     usual : Planned
-        What runs without tuning.
+        Plan that runs without tuning.
     make : callable
         Returns the plan of a form on an implementation of that name, None for the first; with
         ``apart`` it shares no packed weights.
     forms : sequence of Form
-        What is offered, as it was asked first.
+        Forms on offer, the form as asked first.
     layout : str
-        As in `Settings`: how arrays of calls lie in memory.
+        Layout of the arrays of calls: see `Settings`.
     """
     problem, chain = forms[0].asked, forms[0].chain
     ways = {way(usual): usual}

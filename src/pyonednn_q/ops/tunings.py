@@ -34,7 +34,7 @@ _LOCK = Lock()
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Where a choice holds, and for what."""
+    """Key of a tuning: the machine, the library and the problem for which it holds."""
 
     cpu: str
     isa: str
@@ -88,12 +88,17 @@ def tuned(usual: Planned, make: Make, forms: Sequence[Form], layout: str) -> Pla
 
 
 def save_tuning(path: str | os.PathLike[str]) -> int:
-    """Write what was chosen in this process, and what was loaded; return how many choices.
+    """Write the choices of this process, and those that were loaded; return their number.
 
     Parameters
     ----------
     path : path
         Path of a JSON file, which is replaced.
+
+    Raises
+    ------
+    ArgumentError, OSError
+        `path` is no path, or cannot be written.
     """
     with _LOCK.held:
         known = list(_KNOWN.items())

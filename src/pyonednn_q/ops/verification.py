@@ -92,7 +92,7 @@ class Asked:
         src_dims, src_dtype
             Dims and data type of a source; of its codes, where it has them.
         planned : Planned
-            What is judged: for the text of an error, and the levels that rewrites declare.
+            Plan that is judged: for the text of an error, and the levels that rewrites declare.
         run : callable
             f(src, residual, operands): results of every way in which a call can run.
         lost : tuple of int

@@ -199,7 +199,7 @@ def choose(asking: Asking, levels: tuple[Level, ...] = LEVELS) -> Planned:
     Raises
     ------
     ArgumentError, UnsupportedError
-        What was asked was refused, and so was every row that holds then.
+        The request was refused, and so was every row that holds then.
     """
     if not levels:
         try:

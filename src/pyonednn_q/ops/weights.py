@@ -47,7 +47,7 @@ _BIAS = (
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Which input channels of a group are repeated, and where they lie.
+    """Input channels of a group that are repeated, and their places.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ def merged(wei: Array, groups: int, count: int) -> Array:
     groups : int
         Number of groups of channels.
     count : int
-        How many neighbours become one group; it divides the groups.
+        Number of neighbours that become one group; it divides the groups.
     """
     wide = np.zeros((groups // count, count, len(wei) // groups, count, *wei.shape[1:]), wei.dtype)
     own = wei.reshape(groups // count, count, len(wei) // groups, *wei.shape[1:])
@@ -132,7 +132,7 @@ def split(
     in_axis : int
         Axis of the input channels.
     limits : (int, int)
-        What a part may hold, both ends included.
+        Least and largest value of a part, both included.
     whole : bool
         Repeat all channels where some must be: kernels of groups want even numbers of them.
 
@@ -168,11 +168,11 @@ class Weights:
     dtype : str
         Their data type.
     scale : Vec
-        What a code is worth, per tensor or per output channel.
+        Real value of a code of 1, per tensor or per output channel.
     zero_point : Vec
         Zero point of codes whose difference to it does not fit into s8; 0 otherwise.
     note : str
-        What was changed.
+        Text about a change of the weights; empty if there was none.
     parts : Parts or None
         Input channels that the source must repeat.
     """
@@ -260,7 +260,7 @@ _FROM_FLOAT = "from_float, which quantizes weights itself"
 
 
 def _wanted(wei_q: QParams | None, *, is_int8: bool) -> str:
-    """Return what weights may be, in words."""
+    """Return the weights that are accepted, in words."""
     if wei_q is not None:
         return f"{dtypes.numpy_dtype(wei_q.dtype)}, as wei_q says"
     return "int8 or uint8, with wei_q: src_q says that sums are of integers" if is_int8 else _FLOATS
@@ -287,7 +287,7 @@ def checked_bias(bias: object, channels: int) -> Array:
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
-        What is none, or real values beyond float32.
+        Not a bias of this operator, or real values beyond float32.
     """
     array = as_array("bias", bias)
     if array.shape != (channels,):

@@ -141,7 +141,7 @@ def attention_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """What becomes of the scores of a head."""
+    """Arithmetic of the scores of a head."""
 
     scale: np.float32
     window: int

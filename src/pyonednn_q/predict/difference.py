@@ -1,4 +1,4 @@
-"""How two integer results of one computation differ, and whether ties explain it."""
+"""Differences of two integer results of one computation, and whether ties explain them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DifferenceReport(Told):
-    """Where and by how much `a` differs from `b`.
+    """Places and sizes of the differences of `a` from `b`.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class DifferenceReport(Told):
 def difference_report(
     a: ArrayLike, b: ArrayLike, *, ties: ArrayLike | None = None, positions: int = 8
 ) -> DifferenceReport:
-    """Return how two integer arrays differ.
+    """Return a report of the differences of two integer arrays.
 
     Parameters
     ----------
@@ -119,8 +119,21 @@ def tie_mask(
 ) -> Array:
     """Return a mask of the accumulators whose exact value is half way between two integers.
 
-    Scales are taken as float32, the accumulators' channels along `axis` when a scale has several.
-    Decided in whole numbers: 2 · acc · src · wei / dst is an odd integer.
+    Decided in whole numbers: 2 · acc · src_scale · wei_scale / dst_scale is an odd integer.
+
+    Parameters
+    ----------
+    acc : ndarray of integers
+        Accumulators, of any shape.
+    src_scale, wei_scale, dst_scale : array_like
+        Scales, rounded to float32: one value, or (C,), one for each channel.
+    axis : int
+        Dimension of the channels, if a scale has several.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
     """
     sums = numbers("acc", acc, "iu")
     scales = {"src_scale": src_scale, "wei_scale": wei_scale, "dst_scale": dst_scale}

@@ -42,7 +42,7 @@ FAR = -16.0  # left of it, soft_relu of generated code stays above 0
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What is known of one function.
+    """Bound of one function's error.
 
     Attributes
     ----------
@@ -160,9 +160,9 @@ def ends(
     Parameters
     ----------
     problem, attr, sums, order, values, bias, before
-        As for `float_order.destination`.
+        Arguments of `float_order.destination`.
     level : int
-        What the kernel's functions are made for: see `eltwise_bounds.level`.
+        Level of instructions that the kernel's functions are made for: see `eltwise_bounds.level`.
     """
     if float_order.is_whole(problem, attr):
         dst = float_order.ended(problem, attr, sums, order, values)

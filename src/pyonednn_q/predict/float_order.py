@@ -48,7 +48,8 @@ class Order:
     fused : bool
         linear and sum round once.
     divided : bool
-        By the scale of the destination, which others multiply by the reciprocal of.
+        Whether values are divided by the scale of the destination, whose reciprocal others multiply
+        by.
     zeros : {"kept", "negative", "positive"}
         Signs of the zeros of a floating destination. negative: relu multiplies by 0, and makes -0
         of what is negative, where others store 0; abs makes -0 of 0, and clip keeps -0 below an
@@ -151,19 +152,19 @@ def destination(
     Parameters
     ----------
     problem, attr
-        What runs; the attributes' features are those of `features` only.
+        Problem and attributes that run; the attributes' features are those of `features` only.
     sums : ndarray of int
-        With zero points of the source taken off.
+        Sums from which zero points of the source are subtracted.
     order : Order
         Order in which scales and the like are applied.
     values : mapping
-        As `native.prepare` takes them: scales, zero points, operands.
+        Scales, zero points and operands by the names that `native.prepare` has.
     bias : ndarray, optional
-        Where the problem has one.
+        Bias, if the problem has one.
     before : ndarray, optional
-        What dst holds before the call, for a sum.
+        Content of dst before the call, for a sum.
     level : int
-        What the kernel's code is made for: see `eltwise_bounds.level`.
+        Level of instructions that the kernel's code is made for: see `eltwise_bounds.level`.
     """
     if is_whole(problem, attr):
         return ended(problem, attr, sums, order, values)
@@ -187,7 +188,7 @@ def begun(
     values: Mapping[str, Array],
     bias: Array | None,
 ) -> Array:
-    """Return what the first post-op is done to: sums, scaled, and the bias."""
+    """Return the value that the first post-op reads: sums, scaled, and the bias."""
     x = _scaled(problem, attr, sums.astype(F32), order, values)
     return x if bias is None else x + _along_channels(problem, bias)
 
@@ -195,7 +196,7 @@ def begun(
 def ended(
     problem: Problem, attr: Attr, x: Array, order: Order, values: Mapping[str, Array]
 ) -> Array:
-    """Return what is stored of the last post-op's results."""
+    """Return the stored value of the last post-op's results."""
     if is_whole(problem, attr):
         return x.astype(np.int32)
     if attr.dst_scale is not None:
@@ -234,7 +235,7 @@ def applied(
     before: Array | None,
     level: int = 2,
 ) -> Array:
-    """Return what a post-op makes of x.
+    """Return the result of a post-op for x.
 
     Raises
     ------

@@ -5,10 +5,10 @@
     x    = (f32(acc) · src_scale) · wei_scale            where K is one group
     dst  = x + bias
 
-So a row's own scale, which oneDNN takes as groups of (1, K), is a factor of each term, and not of
-their sum as in `grouped_sums` of one scale a row: last bits differ. Compared with 3.13.2, on
-generated code for AVX512_CORE, AVX512_CORE_VNNI and AVX2_VNNI: s8 and u8 sources, weights of s8, s4
-and u4, zero points of groups in the type of 4-bit weights, groups of 32 to 256, up to 257 rows,
+In oneDNN a row's own scale has groups of (1, K), so it is a factor of each term. In `grouped_sums`
+it is a factor of their sum: last bits differ. This was compared with 3.13.2, on generated code for
+AVX512_CORE, AVX512_CORE_VNNI and AVX2_VNNI. Sources were s8 and u8, and weights s8, s4 and u4, with
+zero points of groups in the type of 4-bit weights. There were groups of 32 to 256, up to 257 rows,
 6 000 inputs and 513 columns, with a bias and without. Generated code takes no other zero points;
 other groups and other versions are not known.
 """
@@ -67,7 +67,7 @@ class GroupedKernel:
         bias: Array | None = None,
         values: Mapping[str, Array] | None = None,
     ) -> NDArray[np.float32]:
-        """Return what the kernel stores.
+        """Return the values that the kernel stores.
 
         Parameters
         ----------

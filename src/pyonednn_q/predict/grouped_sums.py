@@ -37,7 +37,7 @@ def grouped_sums(
     src : (M, K) array_like of int
         Codes of the source.
     src_scale, src_zero_point : (M, 1) or (M, K / group) array_like
-        What they are worth: float32 scales, and ints.
+        Scales, float32, and zero points, ints, of the source's codes.
     wei : (K, N) array_like of int
         Codes of the weights.
     wei_q : QParams

@@ -78,7 +78,7 @@ class KernelModel:
         values: Mapping[str, Array] | None = None,
         before: Array | None = None,
     ) -> Array:
-        """Return what the kernel stores.
+        """Return the values that the kernel stores.
 
         Parameters
         ----------
@@ -133,12 +133,12 @@ class KernelModel:
         Parameters
         ----------
         src, wei, bias, values, before
-            As for `run`.
+            Arguments of `run`.
 
         Raises
         ------
         ArgumentError, DTypeError, ShapeError, NoModelError
-            As `run` does, but for the function.
+            Errors of `run`, except those of the function.
         """
         arrays = self._given(values, bias, before)
         acc = self._sums(src, wei, arrays)
@@ -253,7 +253,7 @@ def kernel_model(
 
 
 def features(problem: Problem, attr: Attr) -> frozenset[str]:
-    """Return what a problem does besides its sums, in words."""
+    """Return features of a problem besides its sums, in words."""
     words = {f"dst {problem.tensors['dst'].dtype}"}
     if "bias" in problem.tensors:
         words.add(f"bias {problem.tensors['bias'].dtype}")

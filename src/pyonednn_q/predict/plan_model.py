@@ -1,4 +1,4 @@
-"""What an implementation makes of a plan: its weights, bias and values, and the kernel's model.
+"""Kernel model of a plan: its weights, bias and values, and the model of its kernel.
 
 Examples
 --------
@@ -65,7 +65,7 @@ class PlanModel:
         operands: Mapping[str, Array] | None = None,
         before: Array | None = None,
     ) -> Array:
-        """Return what the kernel stores.
+        """Return the values that the kernel stores.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class PlanModel:
         Raises
         ------
         ArgumentError, DTypeError, ShapeError, NoModelError
-            As `KernelModel.run` does.
+            Errors of `KernelModel.run`.
         """
         if self.plan.sums:
             return self._sums(src, wei, bias)
@@ -174,12 +174,12 @@ def plan_model(
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Problem with the shapes of the call, and the plan's kind, channels and data types.
     impl, isa, version
-        As for `kernel_model`.
+        Arguments of `kernel_model`.
 
     Raises
     ------
     NoModelError
-        As `kernel_model` raises it; or the plan needs further primitives other than a cast.
+        Errors of `kernel_model`; or the plan needs further primitives other than a cast.
     ArgumentError, ShapeError
         Not a plan, or a plan for another problem.
     """

@@ -1,8 +1,8 @@
-"""Which problems a proof visited, and the table of proofs.
+"""Problems that a proof visited, and the table of proofs.
 
-A kernel that is right on every problem that was tried may be wrong on the next, where its blocks do
-not come out even or its window does not fit. So a problem has a class, and traits within it; a
-proof is a set of both, and says nothing of a problem with a trait that it never met in that class.
+A kernel that is right on every problem that was tried may be wrong on the next one, whose blocks
+are not full or whose window does not fit. So a problem has a class, and traits within it. A proof
+is a set of both, and says nothing about a problem with a trait that it never met in that class.
 
 Examples
 --------
@@ -50,7 +50,7 @@ class Region:
     Attributes
     ----------
     visited : mapping
-        For each class of problems, all traits that one of them had.
+        Traits that problems had, all of them, for each class of problems.
     """
 
     visited: Mapping[str, frozenset[str]] = field(hash=False)  # mappings have no hash
@@ -64,14 +64,14 @@ class Region:
         return cls(dict(visited))
 
     def joined(self, other: Region) -> Region:
-        """Return what one of two proofs visited."""
+        """Return the region that one of two proofs visited."""
         visited = dict(self.visited)
         for of, names in other.visited.items():
             visited[of] = visited.get(of, frozenset()) | names
         return Region(visited)
 
     def outside(self, problem: Weighted) -> str:
-        """Return what of a problem was never compared, in a sentence; empty inside the region."""
+        """Return the part of a problem that was never compared, as a sentence; "" in the region."""
         of = class_of(problem)
         rank, _, channels = of.partition(", ")
         words = f"{rank} {problem.kind.replace('_', ' ')}" + (f" of {channels}" if channels else "")
@@ -91,7 +91,7 @@ def class_of(problem: Weighted) -> str:
 
 
 def traits(problem: Weighted) -> frozenset[str]:
-    """Return what else of a shape may change the code that runs, in words."""
+    """Return further traits of a shape that may change the code that runs, in words."""
     if isinstance(problem, (ConvProblem, DeconvProblem)):
         words = {*_blocks(problem), *_window(problem), *_ends(problem)}
         words.add("one image" if problem.src.dims[0] == 1 else "several images")
@@ -250,16 +250,16 @@ _ORDERS = {order.text(): order for order in ORDERS}
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was compared with execution, without a difference.
+    """Problems that were compared with execution, without a difference.
 
     Attributes
     ----------
     order : Order
         The order of operations that was found.
     features : frozenset of str
-        What the compared problems did besides their sums: see `kernel_model.features`.
+        Features of the compared problems besides their sums: see `kernel_model.features`.
     region : Region
-        Which shapes those problems had.
+        Shapes of those problems.
     undecided : frozenset of str
         Features that ran, but whose outputs could not tell two orders of operations apart.
     """
@@ -277,7 +277,7 @@ def proofs() -> Mapping[Key, Proof]:
 
 
 def read(text: str) -> dict[Key, Proof]:
-    """Return what a table says, by (primitive, source, implementation, ISA, version)."""
+    """Return the proofs of a table, by (primitive, source, implementation, ISA, version)."""
     data = msgspec.toml.decode(text)
     regions: dict[Key, Region] = {}
     for row in data["region"]:

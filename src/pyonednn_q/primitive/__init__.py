@@ -1,6 +1,7 @@
 """primitive: what is asked of oneDNN, as values: problems, tensors, attributes, post-ops.
 
-Frozen, hashable, validated when constructed, with a plain-tuple ``boundary()`` for the extension.
+Frozen, hashable, with a plain-tuple ``boundary()`` for the extension. Every constructor raises
+`ArgumentError`, `DTypeError` or `ShapeError` with the name of the argument that is wrong.
 What may not enter: arrays that belong to one call, how a chain is lowered, and the extension.
 """
 

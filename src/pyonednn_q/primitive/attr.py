@@ -6,7 +6,8 @@ A primitive fixes masks, data types and post-ops. The numbers are run-time argum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q import dtypes
@@ -24,6 +25,8 @@ from pyonednn_q.primitive.post_ops import (
 from pyonednn_q.primitive.tensor import MAX_NDIM, Operation, cross
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyonednn_q.primitive.problem import Problem
     from pyonednn_q.primitive.tensor import TensorSpec
 
@@ -50,7 +53,8 @@ class Scale:
     dtype : str
         f32, bf16 or f16.
     groups : tuple of int
-        How many neighbours share a scale, along the last dimensions; empty means 1 everywhere.
+        Numbers of neighbours that share a scale, along the last dimensions; empty means 1
+        everywhere.
     """
 
     mask: int = 0
@@ -71,11 +75,11 @@ class ZeroPoint:
     Parameters
     ----------
     mask : int
-        As in `Scale`.
+        Bit set of the dims along which values differ: see `Scale`.
     dtype : str
         s32; s8, u8, s4 and u4 take slower kernels, and dst takes s32 only.
     groups : tuple of int
-        As in `Scale`.
+        Numbers of neighbours that share a value: see `Scale`.
     """
 
     mask: int = 0
@@ -91,24 +95,36 @@ class ZeroPoint:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """What a primitive does besides its own arithmetic.
+    """Attributes of a primitive: scales, zero points, post-ops and modes.
 
     Parameters
     ----------
     src_scale, src1_scale, wei_scale, dst_scale : Scale, optional
-        None: no scale, which is not the same primitive as a scale of 1.
+        Scales of the tensors. None: no scale, which is not the same primitive as a scale of 1.
     src_zero_point, wei_zero_point, dst_zero_point : ZeroPoint, optional
-        None: no zero point.
+        Zero points of the tensors. None: no zero point.
     post_ops : tuple of PostOp
-        At most 32, applied in order.
+        Post-ops, at most 32, applied in order.
     fpmath : str
-        Which precision f32 arithmetic may be lowered to; no effect on int8.
+        Precision to which f32 arithmetic may be lowered; no effect on int8.
     fpmath_apply_to_int : bool
         Compute integer weights in that precision (weight-only quantization).
     accumulation : str
-        Which type sums may be kept in. int8 refuses an explicit one; leave it strict.
+        Data type in which sums may be kept. int8 refuses an explicit one; leave it strict.
     deterministic : bool
         The same result on every run.
+
+    Attributes
+    ----------
+    structures : mapping of str to Scale or ZeroPoint
+        The scales and zero points that there are, by their names: first scales.
+    names : tuple of str
+        The names of `runtime_names`, on whatever problem.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Naming the argument, what came and what would do.
     """
 
     src_scale: Scale | None = None
@@ -123,11 +139,20 @@ class Attr:
     fpmath_apply_to_int: bool = False
     accumulation: str = "strict"
     deterministic: bool = False
+    structures: MappingProxyType[str, Scale | ZeroPoint] = field(
+        init=False, repr=False, compare=False
+    )
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "post_ops", items("post_ops", self.post_ops, *POST_OPS))
-        for name, value in self.structures.items():
-            instance(name, value, Scale if name.endswith("_scale") else ZeroPoint)
+        structures: dict[str, Scale | ZeroPoint] = {}
+        for name in (*_SCALES, *_ZERO_POINTS):
+            value = getattr(self, name)
+            if value is not None:
+                instance(name, value, Scale if name.endswith("_scale") else ZeroPoint)
+                structures[name] = value
+        object.__setattr__(self, "structures", MappingProxyType(structures))
         if self.dst_zero_point is not None and self.dst_zero_point.dtype != "s32":
             got = self.dst_zero_point.dtype
             raise DTypeError(argument="dst_zero_point", got=got, wanted="s32")
@@ -140,6 +165,10 @@ class Attr:
         object.__setattr__(
             self, "accumulation", one_of("accumulation", self.accumulation, _ACCUMULATION_MODES)
         )
+        object.__setattr__(self, "names", (*structures, *_operands(self.post_ops)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Attr, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     def scale(self, tensor: str) -> Scale | None:
         """Return the scale of a tensor: src, src1, wei or dst."""
@@ -152,12 +181,6 @@ class Attr:
         one_of("tensor", tensor, SHIFTED)
         value: ZeroPoint | None = getattr(self, f"{tensor}_zero_point")
         return value
-
-    @property
-    def structures(self) -> dict[str, Scale | ZeroPoint]:
-        """The scales and zero points that there are, by their names: first scales."""
-        names = (*_SCALES, *_ZERO_POINTS)
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def boundary(self) -> dict[str, Any]:
         """Return what the extension receives, as plain tuples."""
@@ -184,23 +207,10 @@ class Attr:
         Raises
         ------
         ArgumentError
-            As `check`.
+            Errors of `check`.
         """
         self.check(problem)
         return self.names
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of `runtime_names`, on whatever problem."""
-        names = list(self.structures)
-        for index, post_op in enumerate(self.post_ops):
-            match post_op:
-                case BinaryPostOp() | PReluPostOp():
-                    names.append(f"post_op_{index}")
-                case DepthwisePostOp(bias_dtype=bias):
-                    names.append(f"post_op_{index}_wei")
-                    names += [] if bias is None else [f"post_op_{index}_bias"]
-        return tuple(names)
 
     def check(self, problem: Problem) -> None:
         """Refuse what the library would accept on `problem` and misread.
@@ -246,6 +256,17 @@ class Attr:
         if self.deterministic:
             words.append("deterministic")
         return " ".join(filter(None, words))
+
+
+def _operands(post_ops: tuple[PostOp, ...]) -> Iterator[str]:
+    """Give the names of the operands of post-ops."""
+    for index, post_op in enumerate(post_ops):
+        match post_op:
+            case BinaryPostOp() | PReluPostOp():
+                yield f"post_op_{index}"
+            case DepthwisePostOp(bias_dtype=bias):
+                yield f"post_op_{index}_wei"
+                yield from () if bias is None else (f"post_op_{index}_bias",)
 
 
 def _word(name: str, value: Scale | ZeroPoint | None) -> str:

@@ -94,7 +94,7 @@ class InnerProductProblem(DenseOperation):
         src, wei, dst : str
             Data types.
         bias : str, optional
-            Its data type; None: no bias.
+            Data type of the bias; None: no bias.
         layout : {"channels_last", "dense"}
             Layout of src. The weights are packed as the implementation wants them.
         """
@@ -128,7 +128,8 @@ class MatMulProblem(DenseOperation):
         (..., M, K), (..., K, N) and (..., M, N), all of one rank. A leading dimension of 1 in src
         or wei is broadcast.
     bias : TensorSpec or None
-        As many dimensions as dst, each 1 or as in dst. Only (1, ..., N) has a fast kernel.
+        Tensor with as many dimensions as dst, each 1 or as in dst. Only (1, ..., N) has a fast
+        kernel.
 
     Raises
     ------
@@ -201,7 +202,7 @@ class MatMulProblem(DenseOperation):
 
     @property
     def terms(self) -> int:
-        """How many products a result is the sum of."""
+        """Number of products in the sum of a result."""
         return self.k
 
     @property

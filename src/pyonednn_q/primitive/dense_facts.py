@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -52,20 +52,21 @@ class PrimitiveFacts:
     ndims, wei_ndims : int
         Dimensions of dst and of the weights. One more in the weights: the group dimension.
     src_scale, wei_scale : float and VecLike
-        What the integers of src and wei are worth; wei_scale per tensor or per output channel.
+        Real values of codes of 1 in src and wei; wei_scale per tensor or per output channel.
     src_zero_point, wei_zero_point : int, optional
-        None: the primitive has none, which is another primitive than one with 0.
+        Zero points of src and wei. None: the primitive has none, which is another primitive than
+        one with 0.
     bias : VecLike, optional
-        Its values, when they are known.
+        Values of the bias, when they are known.
     bias_later : bool
         There is a bias whose values come when the primitive is prepared.
     bias_in_acc : bool
         The bias is in units of the accumulator (whole numbers, worth src_scale · wei_scale each),
         as in ONNX and TFLite; otherwise it is in real units, as oneDNN v3 takes it.
     dst_scale, dst_zero_point : float and int
-        How dst is quantized.
+        Real value of a step of dst, and its code for real 0.
     acc : Interval, optional
-        What is known of the accumulator; `acc_interval` finds it from the weights.
+        Bounds of the accumulator; `acc_interval` finds them from the weights.
     acc_map : bool
         A tensor of dst's dims, in units of the accumulator, is added to it: known when the
         primitive is prepared. It stands in for a source zero point; `acc` is that of the sum.
@@ -81,6 +82,22 @@ class PrimitiveFacts:
         Needed only by operands of full size.
     process : Facts, optional
         Version and instruction set. None: what the composer asks for must hold for all.
+
+    Attributes
+    ----------
+    is_int8 : bool
+        Whether sums are of integers.
+    axis : int
+        The channel axis of dst.
+    folded_scale : Vec
+        src_scale · wei_scale, in float64.
+    row_scale : Leaf or None
+        The scale of each row of the source, where that is what comes with each call.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Naming the argument, what came and what would do.
     """
 
     kind: str
@@ -105,6 +122,10 @@ class PrimitiveFacts:
     wei_has_min: bool = True
     dst_dims: tuple[int, ...] | None = None
     process: Facts | None = None
+    is_int8: bool = field(init=False, repr=False, compare=False)
+    axis: int = field(init=False, repr=False, compare=False)
+    folded_scale: Vec = field(init=False, repr=False, compare=False)
+    row_scale: Leaf | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", one_of("kind", self.kind, KINDS))
@@ -114,6 +135,8 @@ class PrimitiveFacts:
             flag(name, getattr(self, name))
         for name in ("src", "wei", "dst"):
             object.__setattr__(self, name, dtypes.checked(getattr(self, name), name))
+        object.__setattr__(self, "is_int8", dtypes.is_integer(self.wei))
+        object.__setattr__(self, "axis", self.ndims - 1 if self.kind == "matmul" else 1)
         if (self.src in dtypes.FLOATS) != (self.wei in dtypes.FLOATS) or (
             self.is_int8 and self.src not in dtypes.INT8
         ):
@@ -150,6 +173,7 @@ class PrimitiveFacts:
         if not (self.wei_scale.is_finite and self.wei_scale.least > 0.0):
             got = self.wei_scale.first(lambda s: ~(np.isfinite(s) & (s > 0)))
             raise ArgumentError("wei_scale", got, "finite numbers above 0")
+        object.__setattr__(self, "folded_scale", self.wei_scale * self.src_scale)
         if self.folded_scale.least == 0.0:
             got = f"{self.src_scale} with wei_scale {self.wei_scale}"
             raise ArgumentError("src_scale", got, "scales whose product is not 0 in float64")
@@ -168,6 +192,9 @@ class PrimitiveFacts:
     def _check_later(self) -> None:
         later = one_of("src_later", self.src_later, ("", "per_tensor", *_ROW_EXTENTS))
         object.__setattr__(self, "src_later", later)
+        extent = _ROW_EXTENTS.get(later)
+        row_scale = None if extent is None else Leaf(SRC_SCALE, "f32", extent)
+        object.__setattr__(self, "row_scale", row_scale)
         if not self.src_later:
             return
         if not self.is_int8 or self.src_scale != 1.0 or self.acc != ANYTHING or self.bias_in_acc:
@@ -199,7 +226,7 @@ class PrimitiveFacts:
         Parameters
         ----------
         problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-            If it has a bias and none is given, the values of the bias come later.
+            Problem. If it has a bias and none is given, the values of the bias come later.
         wei : ndarray, optional
             The weights, in the problem's dims or as the operators take them. Known, they bound the
             accumulator, channel by channel.
@@ -244,27 +271,6 @@ class PrimitiveFacts:
         )
 
     @property
-    def is_int8(self) -> bool:
-        """Whether sums are of integers."""
-        return dtypes.is_integer(self.wei)
-
-    @property
-    def row_scale(self) -> Leaf | None:
-        """The scale of each row of the source, where that is what comes with each call."""
-        extent = _ROW_EXTENTS.get(self.src_later)
-        return None if extent is None else Leaf(SRC_SCALE, "f32", extent)
-
-    @property
-    def axis(self) -> int:
-        """The channel axis of dst."""
-        return self.ndims - 1 if self.kind == "matmul" else 1
-
-    @property
-    def folded_scale(self) -> Vec:
-        """src_scale · wei_scale, in float64."""
-        return self.wei_scale * self.src_scale
-
-    @property
     def has_bias(self) -> bool:
         """Whether the primitive has a bias already."""
         return self.bias is not None or self.bias_later
@@ -272,7 +278,7 @@ class PrimitiveFacts:
     def wei_mask(self, vec: Vec) -> int:
         """Return the mask of weight scales: one, or one per output channel."""
         instance("vec", vec, Vec)
-        if vec.is_per_tensor:
+        if vec.array is None:
             return 0
         if self.kind == "matmul":
             return mask_from_axis(self.kind, self.wei_ndims - 1, self.wei_ndims)

@@ -48,7 +48,7 @@ class DenseOperation(Operation):
 
     @property
     def terms(self) -> int:
-        """How many products a result is the sum of, where all taps meet the source."""
+        """Number of products in the sum of a result whose taps all meet the source."""
         return self.wei.size // self.oc if self.oc else 0
 
     @property

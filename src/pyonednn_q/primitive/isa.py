@@ -1,9 +1,9 @@
-"""What decides which kernel runs: version, runtime, instruction set; and how kernels are named.
+"""Facts that decide which kernel runs: version, runtime, instruction set; names of kernels.
 
-oneDNN names the highest level that it may use. That is not all that decides which code runs: its
-kernels for SSE4.1 and AVX2 use the 256-bit VNNI (AVX_VNNI) wherever there is one, and some
-processors have it beside an AVX-512 level that does not include it (AMD Zen 5). A limit below the
-levels that include it takes it away again.
+oneDNN names the highest level that it may use, but more decides which code runs. Its kernels for
+SSE4.1 and AVX2 use the 256-bit VNNI (AVX_VNNI) wherever there is one. Some processors have it
+beside an AVX-512 level that does not include it (AMD Zen 5). A limit below the levels that include
+it takes it away again.
 
 Examples
 --------
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pyonednn_q.argument import flag, instance
@@ -63,7 +63,7 @@ _UP_TO_AVX2 = re.compile(r":(?:sse41|avx2)(?:\+|$)")
 
 @dataclass(frozen=True, slots=True)
 class InstructionSet:
-    """What kernels of oneDNN find in a process.
+    """Features of the processor that kernels of oneDNN may use in a process.
 
     Parameters
     ----------
@@ -75,6 +75,11 @@ class InstructionSet:
     vbmi : bool, optional
         Whether the processor has AVX512_VBMI, which no limit takes away; None: not known.
 
+    Attributes
+    ----------
+    bits : int
+        Those of dnnl_cpu_isa_t that stand for what kernels find: the level's, and AVX_VNNI's.
+
     Raises
     ------
     ArgumentError
@@ -84,6 +89,7 @@ class InstructionSet:
     level: str
     vex_vnni: bool = False
     vbmi: bool | None = None
+    bits: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Give each level its one name."""
@@ -95,6 +101,7 @@ class InstructionSet:
         named = {known: name for name, known in _BITS.items()}
         object.__setattr__(self, "level", named.get(bits, self.level))
         object.__setattr__(self, "vex_vnni", self.vex_vnni or _includes(bits, _VEX_VNNI))
+        object.__setattr__(self, "bits", bits | _VEX_VNNI * self.vex_vnni)
 
     @classmethod
     def of(cls, isa: InstructionSet | str) -> InstructionSet:
@@ -121,17 +128,17 @@ class InstructionSet:
 
     @classmethod
     def of_process(cls, answer: str, limit: str | None, flags: Collection[str]) -> InstructionSet:
-        """Return what a process may use.
+        """Return the instruction set that a process may use.
 
         Parameters
         ----------
         answer : str
-            What ``dnnl_get_effective_cpu_isa`` returned.
+            Result of ``dnnl_get_effective_cpu_isa``.
         limit : str, optional
-            What ``ONEDNN_MAX_CPU_ISA`` or `limit_isa` says; a name that oneDNN does not know limits
-            nothing.
+            Value of ``ONEDNN_MAX_CPU_ISA`` or of `limit_isa`; a name that oneDNN does not know
+            limits nothing.
         flags : collection of str
-            What the processor says of itself, by Linux' names: of ``avx_vnni`` and ``avx512vbmi``.
+            Flags of the processor, by Linux' names: ``avx_vnni`` and ``avx512vbmi`` are read.
         """
         name = (limit or "").upper()
         name = _ALIASES.get(name, name)
@@ -163,7 +170,8 @@ class InstructionSet:
             No such level.
         """
         instance("level", level, str)
-        return _includes(_bits(self.level) | _VEX_VNNI * self.vex_vnni, _bits(level))
+        needed = _bits(level)
+        return self.bits & needed == needed
 
     def has_avx512(self) -> bool:
         """Tell whether there is AVX-512, as there is at each level from AVX512_CORE on."""
@@ -224,13 +232,13 @@ _FUSED = "ref_fused_convolution:"
 
 
 def classify(impl_name: str, kind: str = "") -> _Class:
-    """Return what kind of code an implementation is.
+    """Return the kind of code that an implementation is.
 
     Parameters
     ----------
     impl_name : str
-        As oneDNN reports it. May be empty: a 1x1 deconvolution on AVX2, when its descriptor comes
-        from the library's cache.
+        Name in oneDNN's notation. May be empty: a 1x1 deconvolution on AVX2, when its descriptor
+        comes from the library's cache.
     kind : str
         Kind of the problem, where it matters: a "simple" concat copies memory, a "simple" reorder
         goes from element to element.
@@ -263,14 +271,15 @@ Version = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is asked about a process.
+    """Facts about oneDNN in a process.
 
     Parameters
     ----------
     version : (int, int, int)
         Version of the loaded oneDNN.
     isa : InstructionSet
-        What kernels find there; a name stands for one, as `InstructionSet.of` takes it.
+        Instruction set that kernels find there; a name stands for one, as `InstructionSet.of` takes
+        it.
     runtime : str
         SEQ, OMP, TBB, THREADPOOL or SYCL.
     """

@@ -1,4 +1,4 @@
-"""What is done to the result before it is stored: oneDNN's post-ops, in the order of the list.
+"""Post-ops of oneDNN: steps on the result before it is stored, in the order of the list.
 
 Only structure and the constants that oneDNN bakes in; operands of binary and prelu are run-time
 arguments.
@@ -132,7 +132,7 @@ class BinaryPostOp:
     alg : str
         One of `BINARY_ALGS`. Comparisons give 1 or 0.
     src1 : TensorSpec
-        As many dimensions as dst.
+        Tensor with as many dimensions as dst.
     """
 
     alg: str
@@ -186,7 +186,7 @@ class DepthwisePostOp:
     wei_dtype, dst_dtype : str
         Data types of the weights and of the result of the second convolution.
     bias_dtype : str or None
-        None when it has no bias.
+        Data type of the bias; None when it has no bias.
     kernel, stride, padding : int
         The same in both spatial dimensions; padding is that on the low side.
     """

@@ -52,7 +52,7 @@ class EltwiseProblem(Operation):
     src, dst : TensorSpec
         Tensors with the same dimensions.
     alg, alpha, beta
-        As in `EltwisePostOp`.
+        Arguments of `EltwisePostOp`.
     """
 
     kind: ClassVar[str] = "eltwise"

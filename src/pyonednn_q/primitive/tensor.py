@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
+from operator import mul
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.window import Window
 
 MAX_NDIM = 12
+_set = object.__setattr__
 _MAX_BYTES = 2**63 - 1
 
 Boundary = tuple[tuple[int, ...], str, tuple[int, ...] | None]
@@ -30,14 +33,24 @@ class TensorSpec:
     Parameters
     ----------
     dims : tuple of int
-        In oneDNN's logical order: (N, C, spatial) for activations. 1 to 12 dimensions, a dimension
-        may be 0.
+        Dims in oneDNN's logical order: (N, C, spatial) for activations. 1 to 12 dimensions, a
+        dimension may be 0.
     dtype : str
         A name of `pyonednn_q.dtypes`.
     strides : tuple of int, optional
-        In elements, one per dimension. None leaves the layout to the library. The stride of a
-        dimension of 1 addresses nothing and NumPy puts anything there: it is kept as in a tensor
+        Strides in elements, one per dimension. None leaves the layout to the library. The stride of
+        a dimension of 1 addresses nothing and NumPy puts anything there: it is kept as in a tensor
         without gaps, so that equal layouts compare equal.
+
+    Attributes
+    ----------
+    ndim, size : int
+        Number of dimensions, and of elements.
+    nbytes : int
+        Bytes from the first element to the end of the last, gaps included. Without strides: bytes
+        of the elements alone; the library may add padding.
+    has_gaps : bool
+        Whether its bytes from the first to the last element hold more than its elements.
 
     Raises
     ------
@@ -53,6 +66,10 @@ class TensorSpec:
     dims: tuple[int, ...]
     dtype: str
     strides: tuple[int, ...] | None = None
+    ndim: int = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
+    nbytes: int = field(init=False, repr=False, compare=False)
+    has_gaps: bool = field(init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:  # it takes more types than the fields have
 
@@ -61,29 +78,38 @@ class TensorSpec:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        dims = integers("dims", self.dims)
-        object.__setattr__(self, "dims", dims)
-        object.__setattr__(self, "dtype", dtypes.checked(self.dtype))
+        dims, dtype = integers("dims", self.dims), dtypes.checked(self.dtype)
         if not 1 <= len(dims) <= MAX_NDIM:
             raise ShapeError(
                 argument="dims", got=f"{len(dims)} dimensions", wanted=f"1 to {MAX_NDIM} of them"
             )
         if min(dims) < 0:
             raise ShapeError(argument="dims", got=str(dims), wanted="no negative dimension")
+        elements = size = prod(dims)
         if self.strides is not None:
             strides = integers("strides", self.strides)
-            _check_strides(dims, strides)
-            object.__setattr__(self, "strides", _canonical(dims, strides))
-        if self.nbytes > _MAX_BYTES:
-            raise ShapeError(
-                argument="dims", got=f"{dims}, {self.nbytes} bytes", wanted=f"at most {_MAX_BYTES}"
-            )
+            if strides not in (_packed(dims), _packed(dims, last=True)):
+                _check_strides(dims, strides)
+                strides = _canonical(dims, strides)
+            _set(self, "strides", strides)
+            if size:
+                elements = 1 + sum(map(mul, strides, dims)) - sum(strides)
+        bits = dtypes.bits(dtype)
+        nbytes = (elements * bits + 7) // 8
+        if nbytes > _MAX_BYTES:
+            raise ShapeError("dims", f"{dims}, {nbytes} bytes", f"at most {_MAX_BYTES}")
+        _set(self, "dims", dims)
+        _set(self, "dtype", dtype)
+        _set(self, "ndim", len(dims))
+        _set(self, "size", size)
+        _set(self, "nbytes", nbytes)
+        _set(self, "has_gaps", nbytes * 8 > size * bits)
 
     @classmethod
     def dense(cls, dims: Iterable[int], dtype: DType) -> TensorSpec:
         """Return a tensor in row-major order, without gaps."""
         dims = integers("dims", dims)
-        return cls(dims, dtype, _packed(dims, range(len(dims))))
+        return cls(dims, dtype, _packed(dims))
 
     @classmethod
     def channels_last(cls, dims: Iterable[int], dtype: DType) -> TensorSpec:
@@ -95,7 +121,7 @@ class TensorSpec:
         (200704, 1, 3584, 64)
         """
         dims = integers("dims", dims)
-        return cls(dims, dtype, _packed(dims, _channels_last_order(len(dims))))
+        return cls(dims, dtype, _packed(dims, last=True))
 
     @classmethod
     def of(cls, array: np.ndarray[Any, Any], argument: str = "array") -> TensorSpec:
@@ -106,7 +132,7 @@ class TensorSpec:
         array : ndarray
             Array in any layout that NumPy allows.
         argument : str
-            Its name, for the message.
+            Name of the argument, for the message.
 
         Raises
         ------
@@ -125,16 +151,6 @@ class TensorSpec:
             )
         return cls(array.shape, name, tuple(step // array.itemsize for step in array.strides))
 
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.dims)
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether its bytes from the first to the last element hold more than its elements."""
-        return self.nbytes * 8 > self.size * dtypes.bits(self.dtype)
-
     def lies_as(self, other: TensorSpec) -> bool:
         """Tell whether elements are where those of a tensor of the same dims are.
 
@@ -152,27 +168,6 @@ class TensorSpec:
             return False
         steps = zip(self.dims, self.strides, other.strides, strict=True)
         return all(dim == 1 or step == wanted for dim, step, wanted in steps)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        product = 1
-        for dim in self.dims:
-            product *= dim
-        return product
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes from the first element to the end of the last, gaps included.
-
-        Without strides: bytes of the elements alone; the library may add padding.
-        """
-        elements = self.size
-        if self.strides is not None and elements:
-            elements = 1
-            for dim, step in zip(self.dims, self.strides, strict=True):
-                elements += (dim - 1) * step
-        return (elements * dtypes.bits(self.dtype) + 7) // 8
 
     @property
     def is_channels_last(self) -> bool:
@@ -196,9 +191,9 @@ class TensorSpec:
         plain = f"{self.dtype}:{cross(self.dims)}"
         if self.strides is None:
             return f"{plain}@any"
-        if self.strides == _packed(self.dims, range(self.ndim)):
+        if self.strides == _packed(self.dims):
             return plain
-        if self.strides == _packed(self.dims, _channels_last_order(self.ndim)):
+        if self.strides == _packed(self.dims, last=True):
             return f"{plain}@channels_last"
         return f"{plain}@{cross(self.strides)}"
 
@@ -208,15 +203,12 @@ def cross(values: Iterable[int]) -> str:
     return "x".join(map(str, values))
 
 
-def _channels_last_order(ndim: int) -> tuple[int, ...]:
-    return (0, *range(2, ndim), 1)[:ndim]
-
-
-def _packed(dims: tuple[int, ...], order: Iterable[int]) -> tuple[int, ...]:
-    """Strides without gaps; `order` lists the dimensions, outermost first."""
+def _packed(dims: tuple[int, ...], *, last: bool = False) -> tuple[int, ...]:
+    """Strides without gaps: row-major, or with the channels innermost (`last`)."""
+    order = (0, *range(2, len(dims)), 1)[: len(dims)] if last else range(len(dims))
     strides = [1] * len(dims)
     step = 1
-    for axis in reversed(tuple(order)):
+    for axis in reversed(order):
         strides[axis] = step
         step *= max(dims[axis], 1)
     return tuple(strides)
@@ -224,17 +216,13 @@ def _packed(dims: tuple[int, ...], order: Iterable[int]) -> tuple[int, ...]:
 
 def _canonical(dims: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
     """`strides`, where a dimension of 1 has the stride it has in a tensor without gaps."""
-    ndim = len(dims)
-    packed = _packed(dims, range(ndim)), _packed(dims, _channels_last_order(ndim))
-    if strides in packed:
-        return strides
-    for known in packed:
+    for known in (_packed(dims), _packed(dims, last=True)):
         if all(d <= 1 or a == b for d, a, b in zip(dims, strides, known, strict=True)):
             return known
     filled = list(strides)
-    for axis in reversed(range(ndim)):
+    for axis in reversed(range(len(dims))):
         if dims[axis] == 1:
-            filled[axis] = filled[axis + 1] * dims[axis + 1] if axis + 1 < ndim else 1
+            filled[axis] = filled[axis + 1] * dims[axis + 1] if axis + 1 < len(dims) else 1
     return tuple(filled)
 
 

@@ -9,7 +9,7 @@ Lengths, per dimension, with the kernel reaching over  r = (kernel − 1) · dil
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyonednn_q.argument import integers, items
@@ -27,6 +27,11 @@ _MOST = 2**31 - 1  # the library's own integers
 class Window:
     """Kernel, stride, dilation (1: dense) and padding, one value per spatial dimension.
 
+    Attributes
+    ----------
+    reach : tuple of int
+        Extent of the kernel over its input, along each dimension.
+
     Raises
     ------
     ShapeError
@@ -38,9 +43,10 @@ class Window:
     dilation: Dims
     padding_lo: Dims
     padding_hi: Dims
+    reach: Dims = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
+        for name in ("kernel", "stride", "dilation", "padding_lo", "padding_hi"):
             values = getattr(self, name)
             lowest = 0 if name.startswith("padding") else 1
             if len(values) != len(self.kernel):
@@ -48,21 +54,18 @@ class Window:
                 raise ShapeError(name, str(values), wanted)
             if values and min(values) < lowest:
                 raise ShapeError(name, str(values), f"values of at least {lowest}")
-
-    @property
-    def reach(self) -> Dims:
-        """How far the kernel reaches over its input."""
-        taps = zip(self.kernel, self.dilation, strict=True)
-        return tuple((kernel - 1) * dilation + 1 for kernel, dilation in taps)
+        reach: Dims = ()
+        for taps, gap in zip(self.kernel, self.dilation, strict=True):
+            reach += ((taps - 1) * gap + 1,)
+        object.__setattr__(self, "reach", reach)
 
     def gathered(self, lengths: Dims) -> Dims:
         """Return the output lengths of a convolution or pooling; less than 1: it does not fit."""
-        return tuple(
-            (length + lo + hi - reach) // stride + 1
-            for length, lo, hi, reach, stride in zip(
-                lengths, self.padding_lo, self.padding_hi, self.reach, self.stride, strict=True
-            )
-        )
+        sides = zip(self.padding_lo, self.padding_hi, self.reach, self.stride, strict=True)
+        counts: Dims = ()
+        for length, (lo, hi, reach, stride) in zip(lengths, sides, strict=True):
+            counts += ((length + lo + hi - reach) // stride + 1,)
+        return counts
 
     def misses(self, lengths: Dims) -> bool:
         """Tell whether some window of a pooling reaches over padding alone."""
@@ -115,8 +118,8 @@ def padding_sides(value: Padding, count: int) -> tuple[Dims, Dims]:
     Parameters
     ----------
     value : int or sequence
-        For all sides; one per dimension; (lo, hi) per dimension; or, as ONNX has them, the low
-        sides of all dimensions and then the high ones.
+        Padding for all sides; one per dimension; (lo, hi) per dimension; or, as ONNX has them, the
+        low sides of all dimensions and then the high ones.
     count : int
         Number of spatial dimensions.
 

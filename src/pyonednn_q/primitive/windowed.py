@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.tensor import Operation
 
 Layout = Literal["channels_last", "dense"]
+_set = object.__setattr__
 
 
 def laid_out(dims: Iterable[int], dtype: DType, layout: str) -> TensorSpec:
@@ -40,7 +41,23 @@ def bias_spec(channels: int, dtype: DType | None) -> TensorSpec | None:
 
 @dataclass(frozen=True, slots=True)
 class WindowedProblem(DenseOperation):
-    """What convolution and deconvolution share: see those."""
+    """Common part of the problems of convolution and deconvolution: see those.
+
+    Attributes
+    ----------
+    spatial : int
+        Number of spatial dimensions.
+    has_groups, groups : bool and int
+        Whether the weights have a group dimension; number of groups, 1 without one.
+    ic, oc : int
+        Input and output channels of all groups.
+    terms : int
+        How many products a result is the sum of, where all taps meet the source.
+    is_depthwise : bool
+        Whether every group is one input and one output channel, and there are several.
+    window : Window
+        Kernel, stride, dilation and padding.
+    """
 
     src: TensorSpec
     wei: TensorSpec
@@ -50,6 +67,14 @@ class WindowedProblem(DenseOperation):
     dilation: Dims
     padding_lo: Dims
     padding_hi: Dims
+    spatial: int = field(init=False, repr=False, compare=False)
+    has_groups: bool = field(init=False, repr=False, compare=False)
+    groups: int = field(init=False, repr=False, compare=False)
+    ic: int = field(init=False, repr=False, compare=False)
+    oc: int = field(init=False, repr=False, compare=False)
+    terms: int = field(init=False, repr=False, compare=False)
+    is_depthwise: bool = field(init=False, repr=False, compare=False)
+    window: Window = field(init=False, repr=False, compare=False)
 
     # Not annotated in the class: these are no fields.
     _may_spread = False
@@ -58,20 +83,41 @@ class WindowedProblem(DenseOperation):
 
     def __post_init__(self) -> None:
         for name in ("stride", "dilation", "padding_lo", "padding_hi"):
-            object.__setattr__(self, name, integers(name, getattr(self, name)))
+            _set(self, name, integers(name, getattr(self, name)))
         for name in ("src", "wei", "dst"):
             instance(name, getattr(self, name), TensorSpec)
-        _check_channels(self.src.dims, self.wei.dims)
+        src, wei, dst = self.src, self.wei, self.dst
+        _check_channels(src.dims, wei.dims)
+        self._hold_geometry()
         if self.bias is not None:
             instance("bias", self.bias, TensorSpec)
             if self.bias.dims != (self.oc,):
                 raise ShapeError(argument="bias", got=str(self.bias.dims), wanted=f"({self.oc},)")
-        if self.dst.ndim != self.src.ndim or self.dst.dims[:2] != (self.src.dims[0], self.oc):
-            wanted = f"({self.src.dims[0]}, {self.oc}, {self.src.ndim - 2} spatial dimensions)"
-            raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
+        if dst.ndim != src.ndim or dst.dims[:2] != (src.dims[0], self.oc):
+            wanted = f"({src.dims[0]}, {self.oc}, {self.spatial} spatial dimensions)"
+            raise ShapeError(argument="dst", got=str(dst.dims), wanted=wanted)
         self._check_lengths()
-        if self.dst.size and not self.src.size:
-            raise ShapeError("src", str(self.src.dims), "elements: there is a result to compute")
+        if dst.size and not src.size:
+            raise ShapeError("src", str(src.dims), "elements: there is a result to compute")
+
+    def _hold_geometry(self) -> None:
+        """Keep what follows from the fields, and is asked of every problem many times."""
+        ic, wei, spatial = self.src.dims[1], self.wei.dims, self.src.ndim - 2
+        has_groups = len(wei) > self.src.ndim
+        groups, oc = (wei[0], wei[0] * wei[1]) if has_groups else (1, wei[0])
+        sides = self.padding_lo, self.padding_hi
+        values = {
+            "spatial": spatial,
+            "has_groups": has_groups,
+            "groups": groups,
+            "ic": ic,
+            "oc": oc,
+            "terms": self.wei.size // oc,
+            "is_depthwise": groups > 1 and ic == groups == oc,
+            "window": Window(wei[-spatial:], self.stride, self.dilation, *sides),
+        }
+        for name, value in values.items():
+            _set(self, name, value)
 
     def _check_lengths(self) -> None:
         raise NotImplementedError
@@ -104,11 +150,12 @@ class WindowedProblem(DenseOperation):
         src, wei, dst : data type
             ``"u8"``, ``"uint8"`` or ``np.uint8``; so are all.
         bias : data type, optional
-            Its data type; None: no bias.
+            Data type of the bias; None: no bias.
         stride, dilation : int or sequence of int
-            For all spatial dimensions, or for each. A dilation of 1 is dense.
+            Steps for all spatial dimensions, or for each. A dilation of 1 is dense.
         padding : int or sequence
-            For all, for each, or (lo, hi) for each; or all low sides, then all high ones.
+            Places for all sides, for each dimension, or (lo, hi) for each; or all low sides, then
+            all high ones.
         groups : int
             Number of groups of channels. Where `wei_dims` begin with them, it need not be said.
         layout : {"channels_last", "dense"}
@@ -150,31 +197,6 @@ class WindowedProblem(DenseOperation):
             padding_lo=lo,
             padding_hi=hi,
         )
-
-    @property
-    def spatial(self) -> int:
-        """Number of spatial dimensions."""
-        return self.src.ndim - 2
-
-    @property
-    def groups(self) -> int:
-        """Number of groups; 1 for weights without a group dimension."""
-        return self.wei.dims[0] if self.has_groups else 1
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether the weights have a group dimension."""
-        return self.wei.ndim > self.src.ndim
-
-    @property
-    def oc(self) -> int:
-        """Output channels of all groups."""
-        return self.groups * self.wei.dims[1] if self.has_groups else self.wei.dims[0]
-
-    @property
-    def ic(self) -> int:
-        """Input channels of all groups."""
-        return self.src.dims[1]
 
     @property
     def macs(self) -> int:
@@ -261,17 +283,6 @@ class WindowedProblem(DenseOperation):
     def flat_padding(self) -> tuple[Dims, Dims]:
         """Low and high padding of the convolution of stride 1 that meets the same places."""
         raise NotImplementedError
-
-    @property
-    def is_depthwise(self) -> bool:
-        """Whether every group is one input and one output channel, and there are several."""
-        return self.groups > 1 and self.ic == self.groups == self.oc
-
-    @property
-    def window(self) -> Window:
-        """Kernel, stride, dilation and padding."""
-        kernel = self.wei.dims[-self.spatial :]
-        return Window(kernel, self.stride, self.dilation, self.padding_lo, self.padding_hi)
 
     def params(self) -> dict[str, Any]:
         """Return stride, dilation and padding as the extension names them."""

@@ -47,7 +47,7 @@ def activation_divisor(
     wei : (OC, IC) array_like
         Real weights; layers that read one source are stacked along OC.
     groups, bits, symmetric, method
-        As for `group_codes`.
+        Arguments of `group_codes`.
     samples : (..., IC) array_like, optional
         Rows of the real source.
     products : (IC, IC) array_like, optional

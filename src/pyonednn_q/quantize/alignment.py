@@ -47,6 +47,11 @@ class GraphOperator:
         Names of the tensors that it reads; the range of the first one is aligned.
     result : str
         Name of the tensor that it writes.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, what came and what would do.
     """
 
     kind: str

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyonednn_q.argument import each, flag, function, instance, named, one_of, whole
@@ -11,7 +11,7 @@ from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.quantize.distribution import DISTRIBUTIONS, Distribution, checked_percent
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.quantize.sample_extremes import AGGREGATES, SampleExtremes
-from pyonednn_q.report.progress import draw, is_drawn
+from pyonednn_q.report.progress import counted, length
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -183,11 +183,13 @@ def gathered(
     run, batches, limit, progress
         Arguments of `collect`.
     estimator_of : callable
-        From the name of a tensor to its estimator, asked for once.
+        Function from the name of a tensor to its estimator, called once.
     """
     states: dict[str, Estimator] = {}
     seen = 0
-    for batch in _shown_progress(batches, limit, progress=progress):
+    total = min(filter(None, (limit, length(batches))), default=None)
+    read = islice(each("batches", batches), limit)
+    for batch in counted(read, "collect", total) if progress else read:
         try:
             tensors = run(batch)
         except Error:
@@ -232,7 +234,7 @@ def made_by(estimators: Callable[[], Estimator]) -> Estimator:
     Raises
     ------
     ArgumentError
-        What it raises, and what is no estimator.
+        An exception in the function, or a result that is no estimator.
     """
     try:
         state = estimators()
@@ -252,34 +254,3 @@ def _updated(name: str, state: Estimator, tensor: Any) -> None:  # noqa: ANN401
     except ArgumentError as error:
         argument = f"{name}: {error.argument}"
         raise type(error)(argument, error.got, error.wanted) from None
-
-
-def _length(batches: Any) -> int | None:  # noqa: ANN401
-    """Return how many batches there are; None: nobody knows (torch's loaders of streams raise)."""
-    try:
-        return len(batches)
-    except Exception:
-        return None
-
-
-def _shown_progress(
-    batches: Iterable[Batch], limit: int | None, *, progress: bool
-) -> Iterator[Batch]:
-    iterator = each("batches", batches)
-    total = min(filter(None, (limit, _length(batches))), default=None)
-    start = drawn = time.monotonic()
-    done, is_shown = 0, progress and is_drawn()
-    while limit is None or done < limit:
-        try:
-            batch = next(iterator)
-        except StopIteration:
-            break
-        yield batch
-        done += 1
-        now = time.monotonic()
-        if is_shown and now - start > 1.0 and now - drawn > 0.2:
-            drawn = now
-            left = f"/{total}, {(now - start) * (total - done) / done:.0f} s left" if total else ""
-            draw(f"collect: batch {done}{left}")
-    if drawn != start:
-        draw("")

@@ -1,4 +1,4 @@
-"""What a quantization configuration of the training tool means for named layers, in inference.
+"""Meaning of the training tool's quantization configuration for named layers, in inference.
 
     a layer's tensor    weights or activations: the group's settings, then scope overrides in their
                         order, then the range of its scope, then widths by scope; a later one wins
@@ -42,7 +42,7 @@ _ENDS = {"WEIGHT": ROLES[:1], "OUTPUT": ROLES[1:], "INPUT": ROLES[1:]}
 
 @dataclass(frozen=True, slots=True)
 class LayerSettings:
-    """How a layer is quantized.
+    """Quantization of a layer.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class LayerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """Which layers are meant.
+    """Selection of layers by name.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Scopes:
 
 @dataclass(frozen=True, slots=True)
 class ScopeOverride:
-    """What differs for some layers.
+    """Settings that differ for some layers.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class ScopeOverride:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionSettings:
-    """How the widths of layers are chosen.
+    """Settings by which the widths of layers are chosen.
 
     Attributes
     ----------
@@ -237,14 +237,14 @@ class QuantizationConfig:
         Parameters
         ----------
         graph : sequence of GraphOperator
-            In the order in which they run; scopes are names of their results.
+            Operators in the order in which they run; scopes are names of their results.
         target : QuantizationTarget
             Target that decides what runs quantized.
 
         Raises
         ------
         ArgumentError
-            As `place_quantizers`; linked sets that overlap.
+            Errors of `place_quantizers`; linked sets that overlap.
         """
         operators = items("graph", graph, GraphOperator)
         names = [operator.result for operator in operators]

@@ -45,7 +45,7 @@ _TRAINING = ("accuracy_aware_training", "compression_lr_multiplier", "params")
 
 
 def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> QuantizationConfig:
-    """Return what a quantization configuration of the training tool says.
+    """Return the content of a quantization configuration of the training tool.
 
     Parameters
     ----------

@@ -263,7 +263,7 @@ def codes_by_factors(src: ArrayLike, wei: ArrayLike, bias: ArrayLike) -> FactorC
     Raises
     ------
     ArgumentError
-        As `quantization_factor`; a bias beyond 32 bits.
+        Errors of `quantization_factor`; a bias beyond 32 bits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What makes quantized layers nearer to float ones: pure functions of weights and statistics.
+"""Corrections that bring quantized layers nearer to float ones: pure functions of statistics.
 
 corrected_bias   bias + mean over samples of (wei − wei_q) · src
 equalized        channel c between two layers: r = sqrt(max|w1_c| / max|w2_c|),

@@ -45,7 +45,7 @@ def fed_back_codes(
     products : (IC, IC) ndarray of float64
         src.T @ src over samples. Inputs that are 0 in all of them get their nearest codes.
     scale, zero_point : (OC, groups) ndarray
-        What codes of each group of neighbours are worth.
+        Scale and zero point of each group of neighbours.
     dtype : {"s4", "s8", "u4", "u8"}
         Data type of the codes.
     damping : float
@@ -91,11 +91,11 @@ def moved_codes(
     Parameters
     ----------
     wei, products, scale, zero_point, dtype
-        As for `fed_back_codes`.
+        Arguments of `fed_back_codes`.
     codes : (OC, IC) ndarray of float64
         Codes to begin with.
     sweeps : int
-        How many times all inputs are gone through, at the most.
+        Largest number of passes over all inputs.
 
     Returns
     -------

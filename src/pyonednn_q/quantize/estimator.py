@@ -1,4 +1,4 @@
-"""What every estimator of ranges shares: batches go in, partial states merge, a range comes out."""
+"""Common part of the estimators of ranges: batches in, states that merge, a range out."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Estimator(ABC):
         ArgumentError
             The other is of another kind, or has other parameters.
         ShapeError
-            It has another number of channels.
+            The batch has another number of channels.
         """
         both = copy.deepcopy(self)
         both.absorb(other)

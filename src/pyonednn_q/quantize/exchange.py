@@ -98,6 +98,11 @@ def from_onnx(
 def to_torch(qparams: QParams) -> dict[str, Any]:
     """Return the arguments of torch's quantize_per_tensor or quantize_per_channel.
 
+    Parameters
+    ----------
+    qparams : QParams
+        Scale, zero point and type, per tensor or per channel.
+
     Returns
     -------
     dict

@@ -61,8 +61,8 @@ def group_codes(
     symmetric : bool
         Whether zero points are 0 and codes signed; else codes are unsigned.
     method : {"rtn", "search", "gptq"}
-        How codes and scales are chosen: to nearest; by the least error of the weights of a group;
-        by the least error of the outputs, which needs samples.
+        Method that chooses codes and scales: to nearest; by the least error of the weights of a
+        group; by the least error of the outputs, which needs samples.
     samples : (..., IC) array_like, optional
         Rows of the real source.
     products : (IC, IC) array_like, optional

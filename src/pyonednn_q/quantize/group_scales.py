@@ -61,7 +61,7 @@ def searched_scales(
     Parameters
     ----------
     parts, dtype, symmetric
-        As for `range_scales`.
+        Arguments of `range_scales`.
     moments : (groups, size) ndarray, optional
         Mean squares of what each weight is multiplied with. None: all alike.
 
@@ -105,7 +105,7 @@ def codes_of_parts(parts: Array, scale: Array, point: Array, dtype: str) -> Arra
 
 
 class _Best:
-    """What loses least so far, group by group."""
+    """Scales with the least error so far, group by group."""
 
     def __init__(self, parts: Array, weight: Array, dtype: str, scale: Array, point: Array) -> None:
         self.parts, self.weight, self.dtype = parts, weight, dtype

@@ -26,9 +26,9 @@ def smallest_group(
     order : sequence of str
         Names, those first that will help most. All of them suffice.
     suffices : callable
-        From names, in their order, to whether they do. Asked for no group twice.
+        Function from names, in their order, to whether they do. Called for no group twice.
     tries : int, optional
-        How often it may be asked, from 1 on; then the least group that is known to suffice is
+        Largest number of questions, from 1 on; then the least group that is known to suffice is
         returned. None: as often as it takes, about 2 · log2 of all, and twice the group's length.
 
     Examples

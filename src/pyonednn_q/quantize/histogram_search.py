@@ -33,7 +33,7 @@ def searched_range(
     Parameters
     ----------
     heights : (bins,) ndarray
-        How many values lie in each of the equal bins of [lo, hi].
+        Number of values in each of the equal bins of [lo, hi].
     lo, hi : float
         Ends of the histogram, lo <= hi.
     steps : int

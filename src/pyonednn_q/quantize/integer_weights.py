@@ -117,8 +117,8 @@ def integer_weights(
         Whether to use half of the range of 8 bits, so that products with u8 sources cannot
         saturate.
     method : {"max", "mse"}
-        How the end of the range is chosen: the largest magnitude, or the least squared error on a
-        grid (`mse_threshold`).
+        Method that chooses the end of the range: the largest magnitude, or the least squared error
+        on a grid (`mse_threshold`).
     rounding : {"even", "away"}
         Rounding of ties: to even, as oneDNN and ONNX; or away from 0, as TPU-MLIR.
     least_scale : float
@@ -295,7 +295,7 @@ def unpack4(packed: ArrayLike, shape: tuple[int, ...], *, signed: bool = True) -
 
 
 def _shared(shape: tuple[int, ...], granularity: str, group: int | None) -> int:
-    """Return how many weights share a scale."""
+    """Return the number of weights that share a scale."""
     if granularity != "per_group":
         if group is not None:
             raise ArgumentError("group", shown(group), "None, but with per_group")

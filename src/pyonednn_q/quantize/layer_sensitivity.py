@@ -1,10 +1,11 @@
-"""What each layer loses if it alone is INT8, and what it took to find out."""
+"""Error of each layer if it alone is INT8, and the time that measuring it took."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 
+from pyonednn_q.report.progress import counted
 from pyonednn_q.report.table import Column, Table
 
 __all__ = ["LayerSensitivity"]
@@ -38,11 +39,11 @@ class LayerSensitivity(Mapping[str, float]):
         names : iterable of str
             Names of layers.
         sqnr : callable
-            From the name of a layer to the SQNR, in dB.
+            Function from the name of a layer to the SQNR, in dB.
         """
         lost: dict[str, float] = {}
         seconds: dict[str, float] = {}
-        for name in names:
+        for name in counted(names, "sensitivity of layers"):
             start = perf_counter()
             lost[name] = sqnr(name)
             seconds[name] = perf_counter() - start

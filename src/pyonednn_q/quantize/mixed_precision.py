@@ -1,4 +1,4 @@
-"""How many bits each layer gets: the least sensitivity whose cost stays within a bound.
+"""Number of bits of each layer: the least sensitivity whose cost stays within a bound.
 
 A cost is any number that adds up over layers: FLOPs · bits, bytes, or microseconds measured on this
 machine (`pyonednn_q.bench.layer_times`).
@@ -158,7 +158,7 @@ def ratio_limit(
     flops : mapping of str to float
         Operations of each layer.
     costs : mapping of str to mapping of int to float
-        From `bit_complexities`.
+        Costs of the widths of each layer, for example from `bit_complexities`.
     ratio : float
         The compression, above 0.
 

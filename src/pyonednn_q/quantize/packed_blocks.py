@@ -98,18 +98,18 @@ def block_parts(
     bits: int,
     block_size: int,
 ) -> tuple[Array, Array, Array]:
-    """Return what a com.microsoft.MatMulNBits of ONNX holds, unpacked.
+    """Return the content of a com.microsoft.MatMulNBits of ONNX, unpacked.
 
     Parameters
     ----------
     b, scales, zero_points, k, n, bits, block_size
-        As `from_matmul_nbits` takes them; a last block may be cut short, and zero points any real
+        Arguments of `from_matmul_nbits`; a last block may be cut short, and zero points any real
         numbers.
 
     Returns
     -------
     codes : (n, blocks, block_size) ndarray of uint8
-        Those of a last block that is cut short, too.
+        Codes, also those of a last block that is cut short.
     scale : (n, blocks) ndarray of float32
     zero_point : (n, blocks) ndarray of uint8 or float
 

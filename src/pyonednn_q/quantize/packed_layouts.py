@@ -177,7 +177,7 @@ def from_compressed_tensors(
     bits : {4, 8}
         Width of the codes.
     sort_rows : bool
-        As in `from_gptq`, of `weight_g_idx`.
+        Whether rows may be sorted by `weight_g_idx`: see `from_gptq`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What quantizers of a network are: how a target runs tensors quantized, and where they stand.
+"""Quantizers of a network: how a target runs tensors quantized, and where they stand.
 
 `pyonednn_q.quantize.propagation` finds the places.
 """
@@ -37,7 +37,7 @@ _POINTWISE = ("abs", "clip", "elu", "gelu", "hard_swish", "leaky_relu", "prelu",
 
 @dataclass(frozen=True, slots=True)
 class QuantizerSpec:
-    """How a tensor may be quantized.
+    """Data type and granularity with which a tensor may be quantized.
 
     Attributes
     ----------
@@ -47,6 +47,11 @@ class QuantizerSpec:
         Whether the zero point is in the middle of the type (0 for s8).
     note : str
         Properties on the target: fast, exact, saturating.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, what came and what would do.
     """
 
     dtype: str
@@ -82,6 +87,11 @@ class QuantizationTarget:
     on_codes : tuple of str
         Kinds that compute codes from codes only if their result is quantized: their sources then
         have quantizers, in the ways of the first kind of `quantized`.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument, what came and what would do.
     """
 
     quantized: tuple[tuple[str, tuple[QuantizerSpec, ...]], ...]

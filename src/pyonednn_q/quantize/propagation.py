@@ -1,4 +1,4 @@
-"""Where quantizers go in a network, from a list of its operators and what a target runs quantized.
+"""Places of quantizers in a network, from its operators and what a target runs quantized.
 
     a quantizer begins at each source of an operator that runs quantized, and moves up
     through           operators that only move or choose values (agnostic): one quantizer serves all
@@ -39,7 +39,7 @@ __all__ = ["place_quantizers"]
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What the readers of a tensor want: ways, best first, and a scale group."""
+    """Demands of the readers of a tensor: ways, best first, and a scale group."""
 
     specs: tuple[QuantizerSpec, ...]
     readers: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Which widths a search tries next: generators that are sent what became of the last.
+"""Proposals of widths in a search: generators that are sent the result of the last one.
 
     random       each layer's width drawn anew
     anneal       one or two layers drawn anew, from the last widths that were accepted: better ones

@@ -1,4 +1,4 @@
-"""What quantizing a tensor loses: noise, direction, values cut off, and how far scales spread.
+"""Errors of a quantized tensor: noise, direction, values cut off, and the spread of scales.
 
 sqnr     10 · log10(Σ x² / Σ (x − y)²) in dB
 cosine   Σ x·y / sqrt(Σ x² · Σ y²)
@@ -104,6 +104,16 @@ def quality(x: ArrayLike, y: ArrayLike | None = None, *, q: QParams | None = Non
 
 def quality_table(layers: Mapping[str, Quality]) -> str:
     """Return the qualities of several tensors as a text table, in their order.
+
+    Parameters
+    ----------
+    layers : mapping of str to Quality
+        Results of `quality`, by name.
+
+    Raises
+    ------
+    ArgumentError
+        `layers` is no such mapping.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the tensors of a graph become: by a number of bits, or by the training tool's configuration.
+"""Quantization of the tensors of a graph: by a number of bits, or by a configuration.
 
 A range of activations becomes scale and zero point of 8 bits, one for the tensor; weights become
 s8 codes with a scale for each output channel, or for all. Where a configuration asks for what no
@@ -37,14 +37,14 @@ _CHANNELS = 1  # the dimension of activations that channels run along
 
 @dataclass(frozen=True, slots=True)
 class Quantizers:
-    """How each tensor of a graph is quantized.
+    """Quantization of each tensor of a graph.
 
     Attributes
     ----------
     wei_bits : int
         Bits of weights that no configuration speaks of.
     config : QuantizationConfig or None
-        None: activations u8 with a zero point, weights symmetric.
+        Configuration; None: activations u8 with a zero point, weights symmetric.
     layers : mapping of str to LayerSettings
         Settings of each layer by the configuration.
     readers : mapping of str to str
@@ -77,7 +77,7 @@ class Quantizers:
         readers: Mapping[str, str],
         inputs: frozenset[str],
     ) -> Quantizers:
-        """Return what a configuration decides for the layers of a graph.
+        """Return the quantizers that a configuration decides for the layers of a graph.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Quantizers:
         return None if settings is None else settings.estimator(_CHANNELS)
 
     def samples(self) -> int | None:
-        """Return how many samples ranges come from, at the most; None: all that there are."""
+        """Return the largest number of samples for ranges; None: all that there are."""
         if self.config is None:
             return None
         known = [each.activations for each in self.layers.values() if each.activations is not None]
@@ -130,9 +130,9 @@ class Quantizers:
         Parameters
         ----------
         tensor : str
-            Its name.
+            Name of the tensor.
         lo, hi : float
-            Its range, in its units.
+            Range of the tensor, in real units.
         """
         settings = self._activation(tensor)
         if settings is None:
@@ -155,7 +155,7 @@ class Quantizers:
         Parameters
         ----------
         layer : str
-            Its name.
+            Name of the layer.
         wei : ndarray of float32
             Real weights.
         axis : int or None
@@ -210,7 +210,7 @@ class Quantizers:
         return groups
 
     def notes(self) -> tuple[str, ...]:
-        """Return what the configuration asks for and does not get, or decides nothing here."""
+        """Return requests of the configuration that are not fulfilled, or decide nothing here."""
         if self.config is None:
             return ()
         return tuple(dict.fromkeys(self._notes()))

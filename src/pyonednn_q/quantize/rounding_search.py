@@ -83,14 +83,14 @@ def searched_by_products(
     qmax: int = 127,
     sweeps: int = 4,
 ) -> Array:
-    """Return what `searched_rounding` does, of sums that more samples can be added to.
+    """Return the result of `searched_rounding`, from sums that more samples can be added to.
 
     Parameters
     ----------
     products : (K, K) array_like
         src.T @ src, over all samples.
     wei, scale, qmin, qmax, sweeps
-        As there.
+        Arguments of `searched_rounding`.
 
     Returns
     -------

@@ -51,7 +51,7 @@ class SampleExtremes(Estimator):
     Attributes
     ----------
     samples : list of (2, N, C) ndarray of float64
-        For each batch, its samples' least and greatest values (or percentiles) by channel.
+        Least and greatest values (or percentiles) of the samples, by channel, for each batch.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How much a layer minds fewer bits: Tr(H)/n · ‖Q(W) − W‖², and the trace of a Hessian unseen.
+"""Sensitivity of a layer to fewer bits, Tr(H)/n · ‖Q(W) − W‖², and the trace of its Hessian.
 
 Hutchinson: Tr(H) = E[vᵀ H v] over vectors v of random signs, from products H v alone. Source:
 HAWQ-v2 (Dong et al., 2020), as NNCF had it up to 2.18. There each probe's sum of products begins

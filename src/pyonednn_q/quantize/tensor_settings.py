@@ -1,4 +1,4 @@
-"""How one tensor is quantized by a configuration: its estimator, and its FakeQuantize.
+"""Quantization of one tensor by a configuration: its estimator, and its FakeQuantize.
 
     mean kinds       a batch is a sample; for "mixed_min_max" of activations each image is
     symmetric        of "min_max" kinds the largest |x|, of percentiles and sigmas the larger end
@@ -33,7 +33,7 @@ _FLOAT32 = 24  # significant bits
 
 @dataclass(frozen=True, slots=True)
 class TensorSettings:
-    """How one tensor of a layer is quantized.
+    """Settings by which one tensor of a layer is quantized.
 
     Attributes
     ----------
@@ -119,7 +119,8 @@ class TensorSettings:
         Raises
         ------
         ArgumentError
-            It has no values, or is symmetric where these settings need an asymmetric one.
+            There are no values, or the range is symmetric where these settings need an asymmetric
+            one.
         """
         flag("exported", exported)
         if exported or not self.half_range:

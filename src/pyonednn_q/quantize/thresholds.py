@@ -65,7 +65,7 @@ def threshold(
     Returns
     -------
     float
-        In the units of `values`: above 0 and at most the greatest magnitude; 1 where all values are
+        Magnitude in the units of `values`: above 0 and at most the greatest; 1 where all values are
         0.
 
     Raises
@@ -122,14 +122,14 @@ def percentile_threshold(
 
 
 def quantile(values: ArrayLike, share: float, counts: ArrayLike | None = None) -> float:
-    """Return what a share of all values stays below, by linear interpolation, as NumPy has it.
+    """Return the value below which a share of all values lies, interpolated as in NumPy.
 
     Parameters
     ----------
     values : array_like
         Real numbers of any shape, finite.
     share : float
-        From 0, the least value, to 1, the greatest.
+        Share of the values, from 0, the least value, to 1, the greatest.
     counts : array_like of int, optional
         Number of occurrences of each value.
 

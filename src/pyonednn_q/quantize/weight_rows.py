@@ -74,6 +74,11 @@ def max_abs_range(rows: ArrayLike, levels: int = 255, argument: str = "levels") 
     argument : str
         Name of `levels` in the error message.
 
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
     Notes
     -----
     A row of zeros has no magnitude; it gets the range of 1, and codes of 0.
@@ -99,7 +104,7 @@ def weight_codes(rows: ArrayLike, fq: FakeQuantize) -> WeightCodes:
     rows : (channels, rest) array_like
         Real weights, one row for each output channel.
     fq : FakeQuantize
-        Its ranges: one for all rows or one per row; at most 256 levels, output_low < output_high.
+        Ranges: one for all rows or one per row; at most 256 levels, output_low < output_high.
 
     Raises
     ------
@@ -137,11 +142,12 @@ def whole_weight_codes(
     rows : (channels, rest) array_like
         Real weights, one row for each output channel.
     fq : FakeQuantize or None
-        As in `weight_codes`, of the rows or of each. None: each row's largest magnitude.
+        Range of the rows or of each row: see `weight_codes`. None: each row's largest magnitude.
     levels : int
         Number of levels of that default; the caller's argument ``wei_levels``.
     tolerance : float
-        How far from a whole number, in levels, a zero point may be and still be taken for one.
+        Largest distance of a zero point from a whole number, in levels, at which it is taken for
+        one.
 
     Raises
     ------

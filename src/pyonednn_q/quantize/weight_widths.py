@@ -36,7 +36,7 @@ _WIDEST = 8
 
 
 class WeighedLayer(NamedTuple):
-    """What a layer's width costs and loses.
+    """Cost and error of a layer at each width.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ def with_widths(
     config : QuantizationConfig
         Configuration of the training tool.
     layers : mapping of str to WeighedLayer
-        Those whose weights it quantizes.
+        Layers whose weights it quantizes.
     traces : mapping of str to float, or callable
         Trace of the loss's Hessian in each layer's weights (`hutchinson_trace`), by the layer's
         name, or a function that returns it for a name. Used by "hawq".

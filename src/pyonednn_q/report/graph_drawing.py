@@ -44,7 +44,7 @@ class Box:
     reads : tuple of int
         Indices of the boxes that it reads, all before it.
     makes : str
-        What stands on the ways that leave it: data type and dims.
+        Text at the edges that leave the box: data type and dims.
     measured : str
         A third line in it: what was measured.
     share : float
@@ -93,7 +93,7 @@ def drawing(boxes: Sequence[Box]) -> str:
 
 
 class _Rows:
-    """Which row each place is on, and their order: boxes first, then where ways pass."""
+    """Row of each place, and the order within rows: boxes first, then where edges pass."""
 
     def __init__(self, boxes: Sequence[Box]) -> None:
         self.row: list[int] = []

@@ -33,7 +33,7 @@ class Bar(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """What computes `gops` operations a nanosecond, `intensity` of them for each byte it moves."""
+    """Computation of `gops` operations a nanosecond, `intensity` of them for each byte it moves."""
 
     name: str
     kind: str
@@ -113,7 +113,7 @@ def roofline(
     dots : sequence of Dot
         Measured points, at least one.
     roofs : mapping of str to sequence of (str, float)
-        For each kind of dots: words of a peak, and the peak. The second and later ones are dashed.
+        Words of a peak, and the peak, for each kind of dots. The second and later ones are dashed.
     rate : float
         Bytes a nanosecond, of the slope.
     highest : float

@@ -1,13 +1,13 @@
 """A table of text cells: aligned, as Markdown, or as HTML; and rows as CSV.
 
-On a terminal a table fits its width, and rows that something is wrong with have a colour.
+On a terminal rich fits a table to its width, and colours rows that something is wrong with.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import textwrap
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,29 +17,25 @@ from html import escape
 __all__ = ["Column", "Table", "csv_text", "on_terminal"]
 
 _GAP = "  "
-_LEAST, _LEAST_OF_LAST = 12, 24  # characters of a column that is cut, or of the last one
-# Words of cells, and the colour of their rows: red, yellow, magenta; the first that is found.
-_COLOURS = (("refused", 31), ("disturbed", 33), ("!", 33), ("by Python", 35), ("reference", 35))
-_TERMINAL: ContextVar[tuple[int, bool] | None] = ContextVar("terminal", default=None)
+# Words of cells, and the colour of their rows: the first that is found.
+_COLOURS = (
+    *(("refused", "red"), ("disturbed", "yellow"), ("!", "yellow")),
+    *(("by Python", "magenta"), ("reference", "magenta")),
+)
+_ON_TERMINAL = ContextVar("on_terminal", default=False)
 
 
 @contextmanager
-def on_terminal(width: int, *, is_coloured: bool) -> Iterator[None]:
-    """Fit tables that become text to a terminal: names are cut, the last column is wrapped.
+def on_terminal(is_terminal: bool) -> Iterator[None]:
+    """Let tables that become text fit the terminal, if standard output is one.
 
-    Parameters
-    ----------
-    width : int
-        Characters of a line.
-    is_coloured : bool
-        Whether rows are coloured: refused ones red, disturbed ones yellow, those
-        by Python magenta.
+    Refused rows are red there, disturbed ones yellow, those by Python magenta.
     """
-    token = _TERMINAL.set((width, is_coloured))
+    token = _ON_TERMINAL.set(is_terminal)
     try:
         yield
     finally:
-        _TERMINAL.reset(token)
+        _ON_TERMINAL.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class Table:
     @property
     def width(self) -> int:
         """Characters of the longest line of `text`, where no terminal is narrower."""
-        return max(len(line) for line in self._lines(None, head=True))
+        return max(len(line.rstrip()) for line in self._plain(head=True))
 
     def without(self, name: str) -> Table:
         """Return the table without a column, if it has one of that name."""
@@ -82,37 +78,54 @@ class Table:
             [[row[index] for index in places] for row in self.cells],
         )
 
-    def text(self, *, head: bool = True) -> str:
-        """Return aligned columns; the last one is as long as it likes, or as a terminal allows."""
-        width, is_coloured = _TERMINAL.get() or (None, False)
-        lines = self._lines(width, head=head)
-        if is_coloured:
-            words = ["", *map(" ".join, self.cells)][0 if head else 1 :]
-            lines = [_coloured(line, row) for line, row in zip(lines, words, strict=True)]
-        return "\n".join(lines)
+    def text(self, *, head: bool = True, margin: str = "") -> str:
+        """Return aligned columns behind a margin; on a terminal of its width, else of any."""
+        lines = self._fitted(head, len(margin)) if _ON_TERMINAL.get() else self._plain(head)
+        return "\n".join(f"{margin}{line}".rstrip() for line in lines)
 
-    def _lines(self, most: int | None, *, head: bool) -> list[str]:
-        """Return the text of each row, of several lines where its last cell is wrapped."""
+    def _plain(self, head: bool) -> list[str]:
+        """Return lines for pipes and files: rich takes 300 times as long, 0.8 s for 1000 rows."""
         rows = [[column.name for column in self.columns]] if head else []
         rows += [list(row) for row in self.cells]
-        widths = [max(len(row[index]) for row in rows) for index in range(len(self.columns))]
-        rights = [column.right for column in self.columns]
-        if most is not None:
-            _fit(widths, rights, most - len(_GAP) * (len(widths) - 1))
-        lines = []
-        for row in rows:
-            cut = [_cut(cell, width) for cell, width in zip(row, widths, strict=True)]
-            last = [""] if rights[-1] else textwrap.wrap(row[-1], max(widths[-1], 1)) or [""]
-            cut[-1] = cut[-1] if rights[-1] else last[0]
-            cells = [
-                cell.rjust(width) if right else cell.ljust(width)
-                for cell, width, right in zip(cut, widths, rights, strict=True)
-            ]
-            begin = " " * (sum(widths[:-1]) + len(_GAP) * (len(widths) - 1))
-            lines.append(
-                "\n".join([_GAP.join(cells).rstrip(), *(begin + each for each in last[1:])])
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        return [
+            _GAP.join(
+                cell.rjust(width) if column.right else cell.ljust(width)
+                for cell, width, column in zip(row, widths, self.columns, strict=True)
             )
-        return lines
+            for row in rows
+        ]
+
+    def _fitted(self, head: bool, margin: int) -> list[str]:
+        """Return lines for a terminal: words are wrapped, numbers never."""
+        from rich.console import Console
+        from rich.table import Table as FittedTable
+        from rich.text import Text
+
+        size = shutil.get_terminal_size()
+        console = Console(width=size.columns - margin, height=size.lines)
+        table = FittedTable(
+            box=None,
+            padding=(0, len(_GAP), 0, 0),
+            pad_edge=False,
+            header_style="",
+            show_header=head,
+        )
+        for at, column in enumerate(self.columns):
+            least = max([len(column.name), *(len(row[at]) for row in self.cells)])
+            table.add_column(
+                Text(column.name),
+                justify="right" if column.right else "left",
+                overflow="fold",
+                min_width=least if column.right else None,
+            )
+        for row in self.cells:
+            words = " ".join(row)
+            style = next((style for word, style in _COLOURS if word in words), None)
+            table.add_row(*map(Text, row), style=style)
+        with console.capture() as capture:
+            console.print(table, crop=False)
+        return capture.get().splitlines()
 
     def markdown(self) -> str:
         """Return a table as Markdown writes it."""
@@ -147,34 +160,6 @@ def csv_text(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     sheet.writerow(heads)
     sheet.writerows(rows)
     return text.getvalue()
-
-
-def _fit(widths: list[int], rights: Sequence[bool], most: int) -> None:
-    """Make columns of words narrower, the widest first, until all fit; numbers keep theirs."""
-    last = len(widths) - 1
-    while sum(widths) > most:
-        words = [
-            place
-            for place, right in enumerate(rights)
-            if not right and widths[place] > (_LEAST_OF_LAST if place == last else _LEAST)
-        ]
-        if not words:
-            return
-        widths[max(words, key=lambda place: widths[place])] -= 1
-
-
-def _cut(cell: str, width: int) -> str:
-    """Return a cell without its middle, where it is too wide."""
-    if len(cell) <= width:
-        return cell
-    tail = width // 3
-    return f"{cell[: width - tail - 1]}…{cell[len(cell) - tail :]}"
-
-
-def _coloured(line: str, words: str) -> str:
-    """Return a line in the colour of the first word of the table of colours that it has."""
-    code = next((code for word, code in _COLOURS if word in words), 0)
-    return "\n".join(f"\x1b[{code}m{each}\x1b[0m" for each in line.split("\n")) if code else line
 
 
 def _escaped(cell: str) -> str:

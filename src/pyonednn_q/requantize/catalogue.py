@@ -44,7 +44,7 @@ DialectName: TypeAlias = Literal[
 
 
 class Distance(NamedTuple):
-    """How far a result may be from the real value, before that is rounded and clamped.
+    """Largest distance of a result from the real value, before that is rounded and clamped.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Dialect:
     Attributes
     ----------
     name, alias : str
-        Its name in calls, and the short name in notes and tables, which calls take too.
+        Name in calls, and short name in notes and tables, which calls take too.
     summary : str
         Constants and roundings in words.
     constants : callable
@@ -82,7 +82,7 @@ class Dialect:
     single_scales : bool
         Whether the runtime stores scales as float32; they are rounded to float32 first.
     distance : Distance
-        How far a result may be from src_scale · wei_scale / dst_scale · acc + zero_point.
+        Largest distance of a result from src_scale · wei_scale / dst_scale · acc + zero_point.
     most : float
         The greatest multiplier src_scale · wei_scale / dst_scale that the runtime has; greater ones
         become this one.

@@ -157,9 +157,21 @@ def requantize(
     bias: ArrayLike | None = None,
     axis: int = 1,
 ) -> Array:
-    """Return what a dialect makes of s32 accumulators, by its NumPy statement.
+    """Return the codes that a dialect makes of accumulators, by its NumPy statement.
 
-    The parameters are those of `requantizer`; `native.requantize` runs the same in C++.
+    `native.requantize` runs the same in C++.
+
+    Parameters
+    ----------
+    acc : ndarray of int32
+        Accumulators, of any shape.
+    name, src_scale, wei_scale, dst_scale, dst_zero_point, dst_dtype, bias, axis
+        Arguments of `requantizer`, with the same shapes and units.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
     """
     rule = requantizer(
         name,

@@ -1,4 +1,4 @@
-"""Which dialect a framework's operator uses: measured where it could be, else as its notes say.
+"""Dialect of each framework's operator: measured where it could be, else as its notes say.
 
 Two tables. SNPS-Caffe documents which rule it takes for a convolution by scales and groups. TFLite
 was measured kernel by kernel, and is not what that table says of it: docs/reference/dialects.md.

@@ -95,7 +95,7 @@ def multiply_by_quantized_multiplier(
     Parameters
     ----------
     x, q, exponent : array_like of int
-        They broadcast against each other; x and q fit in 32 bits.
+        Numbers that broadcast against each other; x and q fit in 32 bits.
     steps : {"two_step", "two_step_up", "one_step"}
         Two roundings: the doubling high product half up, then the division by 2^-exponent half away
         from zero, or half up. One: half up, of the 64-bit product.

@@ -1,4 +1,4 @@
-"""How frameworks quantize floats and store their scales: what is rounded, where, and how often.
+"""Rules by which frameworks quantize floats and store scales: what is rounded, and where.
 
 All work in float32 on an input x and a scale s, inv = f32(1 / s), and clamp to the type last:
 
@@ -145,18 +145,18 @@ RULES = tuple(_RULES)
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """What a framework does with scales and halves.
+    """Rules of a framework for scales and halves.
 
     Attributes
     ----------
     scale : {"float32", "float64"}
         Type in which scales are stored.
     multiplier : {"double", "single_product", "single"}
-        In which precision src_scale · wei_scale / dst_scale is formed: see `real_multiplier`.
+        Precision in which src_scale · wei_scale / dst_scale is formed: see `real_multiplier`.
     quantize : str
         The rule by which floats become codes: one of `quantizers.RULES`.
     rounding : str
-        How that rule rounds halves.
+        Way in which that rule rounds halves.
     """
 
     scale: str
@@ -213,7 +213,7 @@ SATURATE_MODES = {
 
 
 def saturate_mode(name: str) -> Bounds:
-    """Return what one of SNPS-Caffe's Saturate modes asks of `requantizer`.
+    """Return arguments of `requantizer` for one of SNPS-Caffe's Saturate modes.
 
     Raises
     ------

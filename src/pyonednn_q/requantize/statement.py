@@ -1,4 +1,4 @@
-"""What each kind of requantizer computes, stated in NumPy: the proof of the C++ loops.
+"""Statement of each kind of requantizer in NumPy: the proof of the C++ loops.
 
 Slow and plain on purpose. Integers are 64 bits wide where they must be, floats are rounded by
 assignment to their dtype and nothing else, and the exact kind works in Python's integers.

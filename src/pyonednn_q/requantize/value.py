@@ -1,4 +1,4 @@
-"""How s32 accumulators become 8-bit integers outside oneDNN, as a value with all its constants.
+"""Requantizers as values: how s32 accumulators become 8-bit integers outside oneDNN.
 
 Per channel c, with x = acc + bias[c] in 32 bits, y = saturate(f(x) + zero_point[c]) where f is
 
@@ -50,7 +50,7 @@ ROUNDINGS = (
 
 
 class ArithmeticKind(NamedTuple):
-    """What a kind of arithmetic takes."""
+    """Constants that a kind of arithmetic takes."""
 
     multiplier: str  # dtype of m
     roundings: tuple[str, ...]

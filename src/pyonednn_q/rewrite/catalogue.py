@@ -115,9 +115,10 @@ def normalise(
     chain : Chain
         Steps to compute from the accumulator.
     acc, dst : Acc and Dst, optional
-        What is known of, and can be absorbed by, the ends. By default nothing.
+        Properties of the accumulator and of the destination, and steps that they can absorb. By
+        default nothing.
     policy : {"bitwise", "real", "fast"}
-        Which rewrites may fire. "bitwise": those that promise BITWISE. "real": those of REAL too.
+        Rewrites that may fire. "bitwise": those that promise BITWISE. "real": those of REAL too.
         "fast": those of BOUNDED too.
     rules : RuleSet
         Rules, in the order in which they are tried.

@@ -60,7 +60,7 @@ def rewrite(
     rules : RuleSet
         Rules, in the order in which they are tried.
     policy : {"bitwise", "real", "fast"}
-        Which rewrites may fire. "bitwise": those that promise BITWISE. "real": those of REAL too.
+        Rewrites that may fire. "bitwise": those that promise BITWISE. "real": those of REAL too.
         "fast": those of BOUNDED too.
     limit : int
         Rewrites after which the driver gives up on a rule that never ends.
@@ -68,7 +68,7 @@ def rewrite(
     Returns
     -------
     items : tuple of Item
-        Nothing in it matches a rule that would fire.
+        Items in which no rule would fire.
     trace : Trace
         Rules that fired or were refused.
     """
@@ -157,7 +157,7 @@ class _Sweep:
         return max(start, 0)
 
     def interval(self, index: int) -> Interval:
-        """Return what is known of the value that enters an item."""
+        """Return bounds of the value that enters an item."""
         intervals = self.known
         for item in self.items[len(intervals) - 1 : index]:
             if isinstance(item, Acc):
@@ -198,18 +198,18 @@ def weight(items: Sequence[Item]) -> int:
 
 
 def strangeness(items: Sequence[Item]) -> int:
-    """How far the kinds of the items are from the simplest."""
+    """Return the distance of the kinds of the items from the simplest."""
     return sum(map(_RANK.__getitem__, map(type, items)))
 
 
 def disorder(items: Sequence[Item]) -> int:
-    """How many pairs are out of the normal form."""
+    """Return the number of pairs that are out of the normal form."""
     places = [_PLACE.get(type(item), 1) for item in items]
     return sum(a > b for a, b in combinations(places, 2))
 
 
 def detail(items: Sequence[Item]) -> int:
-    """How many bounds, scales and shifts do something."""
+    """Return the number of bounds, scales and shifts that do something."""
     total = 0
     for item in items:
         if isinstance(item, Affine):
@@ -220,7 +220,7 @@ def detail(items: Sequence[Item]) -> int:
 
 
 def grain(items: Sequence[Item]) -> int:
-    """How many channels have a shift that is not a whole number."""
+    """Return the number of channels whose shift is not a whole number."""
     return sum(_grain(item.shift) for item in items if isinstance(item, (Affine, Acc)))
 
 

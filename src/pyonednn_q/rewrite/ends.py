@@ -27,7 +27,7 @@ _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
 
 class Takes(Enum):
-    """What an end of a chain can absorb."""
+    """Constants that an end of a chain can absorb."""
 
     NOTHING = 0
     PER_TENSOR = 1
@@ -45,13 +45,13 @@ class Acc:
     Attributes
     ----------
     interval : Interval
-        What is known of acc, before scale and shift; whole numbers for an integer primitive.
+        Bounds of acc, before scale and shift; whole numbers for an integer primitive.
     scale, shift : Vec
-        What the primitive applies: source scale times weight scale, and the bias.
+        Factor and addend that the primitive applies: source scale times weight scale, and the bias.
     takes_scale, takes_shift : Takes
         Whether it can apply more. A bias that is known only when the chain runs takes neither.
     because : str
-        Why it takes nothing, for refusals ("the bias is a run-time argument").
+        Reason why it takes nothing, for refusals ("the bias is a run-time argument").
     """
 
     interval: Interval = ANYTHING
@@ -63,12 +63,12 @@ class Acc:
 
     @property
     def channels(self) -> int | None:
-        """How many channels its constants have, or ``None`` if all are per tensor."""
+        """Number of channels of its constants, or ``None`` if all are per tensor."""
         return self.scale.channels or self.shift.channels or self.interval.lo.channels
 
     @property
     def leaving(self) -> Interval:
-        """What is known of x0."""
+        """Bounds of x0."""
         return affine(self.scale, self.shift, self.interval)
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ _POLICIES: dict[str, int] = {"bitwise": 0, "real": 1, "fast": 2}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Exactness:
-    """What a rewrite promises. Ordered: the weakest promise made is the maximum.
+    """Promise of a rewrite. Ordered: the weakest promise made is the maximum.
 
     ========== =====================================================================
     BITWISE    equal float32 value for every finite input (zeros of both signs count as equal)
@@ -109,7 +109,7 @@ class Rule:
     identity : str
         Identity, with its side condition.
     pattern : tuple of tuple of type
-        What the window holds, place by place; each place admits any of its types.
+        Types of steps in the window, place by place; each place admits any of its types.
     exactness : Exactness
         Promise of the rewrite: BITWISE, REAL or BOUNDED.
     ranged : bool
@@ -130,7 +130,7 @@ class Rule:
 
     @property
     def argument(self) -> str:
-        """Why the identity holds, for its page: the docstring, which ``python -OO`` leaves out."""
+        """Reason why the identity holds, for its page: the docstring, absent in ``python -OO``."""
         return inspect.cleandoc(self.function.__doc__ or "")
 
     def __call__(self, *window: Any) -> Outcome:  # noqa: ANN401 - as the rule's own signature
@@ -151,8 +151,8 @@ def rule(
     identity : str
         Identity, with its side condition: "relu(x, a) = x, if a is 1."
     *pattern : type or tuple of type
-        What each place of the window may hold. ``RUN`` may stand between two others; the function
-        then receives a tuple of items there.
+        Types of steps at each place of the window. ``RUN`` may stand between two others; the
+        function then receives a tuple of items there.
     exactness : Exactness
         Promise of the rewrite: BITWISE, REAL or BOUNDED.
     ranged : bool
@@ -204,7 +204,7 @@ class RuleSet:
     rules : iterable of Rule
         Rules; of two that match, the first is applied.
     leading : iterable of Rule
-        Those of them that have a sweep of their own, before any other rule is tried.
+        Rules that have a sweep of their own, before any other rule is tried.
     """
 
     def __init__(self, rules: Iterable[Rule], leading: Iterable[Rule] = ()) -> None:
@@ -263,7 +263,7 @@ class Event(NamedTuple):
     after : tuple of Item or None
         The items that replaced them; None where the rule refused.
     reason : str
-        Why the rule refused; empty where it fired.
+        Reason why the rule refused; empty where it fired.
     note : str
         Note of the rule about its rewrite.
     rate : float
@@ -311,7 +311,7 @@ class Trace:
 
     @property
     def refused(self) -> tuple[Event, ...]:
-        """What did not happen, and why."""
+        """Description of the refused rewrite, with the reason."""
         return tuple(event for event in self.events if not event.fired)
 
     @property

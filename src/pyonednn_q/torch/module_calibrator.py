@@ -35,28 +35,30 @@ def quantize(
     Parameters
     ----------
     model : torch.nn.Module or torch.export.ExportedProgram
-        What `load` takes: with branches, attention, recurrences, whatever `torch.export` takes.
+        Model that `load` takes: with branches, attention, recurrences, whatever `torch.export`
+        takes.
     batches : iterable of (Tensor, sequence of Tensor, or mapping of str to Tensor)
-        As data loaders give them. Of a sequence, as (x, y), those are looked at which the model's
-        `forward` cannot do without; of a mapping, those that `forward` has a parameter for. Read
-        once.
+        Batches as data loaders give them. In a sequence such as (x, y), only the inputs are read
+        that the model's `forward` needs; in a mapping, only those that `forward` has a parameter
+        for. Read once.
     example : Tensor, sequence of Tensor, or mapping of str to Tensor, optional
-        What the model is called with, where batches hold more than that: labels by a name that
-        `forward` takes as well. None: found in the first batch. None of a program.
+        Inputs of a call of the model, where batches hold more than that: labels by a name that
+        `forward` takes as well. None: found in the first batch, or model is a program.
     dynamic_shapes : optional
         Option of `load`.
     **options
-        Those of `pyonednn_q.calibrate`: estimators, floats, config and others.
+        Options of `pyonednn_q.calibrate`: estimators, floats, config and others.
 
     Returns
     -------
     Calibration
-        Its `model()` runs in INT8 and takes tensors of any batch; `save` writes it as ONNX.
+        Calibration whose `model()` runs in INT8 and takes tensors of any batch; `save` writes it as
+        ONNX.
 
     Raises
     ------
     ArgumentError
-        As `load` and `calibrate` do; a first batch that `forward` has no use for.
+        Errors of `load` and `calibrate`; a first batch that `forward` has no use for.
     LibraryError
         One of the packages torch, onnx and onnxscript is not installed.
 
@@ -83,7 +85,7 @@ def quantize(
 
 
 def _inputs(model: Any, batch: Any) -> Any:  # noqa: ANN401
-    """Return what of a batch the model is called with."""
+    """Return the inputs of the model in a batch."""
     kinds = inspect.Parameter
     parameters = inspect.signature(model.forward).parameters.values()
     if isinstance(batch, Mapping):

@@ -42,7 +42,7 @@ def load(
         A module is read in its evaluation mode, and stays as it is. Quantizers of PT2E become
         QuantizeLinear and DequantizeLinear of the same scales and zero points.
     example : Tensor, sequence of Tensor, or mapping of str to Tensor
-        What a module is called with: its inputs in order, or by name. None of a program.
+        Inputs of a module in order, or by name. None for a program.
     dynamic_shapes : optional
         Lengths that stay open, as `torch.export.export` takes them; ``{}``: none. None: the first
         of each tensor, the batch, unless the model itself fixes it. None of a program.
@@ -50,7 +50,8 @@ def load(
     Returns
     -------
     Graph
-        Which `pyonednn_q.load` runs, and `pyonednn_q.calibrate` makes INT8 if it is of floats.
+        Graph that `pyonednn_q.load` runs, and that `pyonednn_q.calibrate` makes INT8 if it is of
+        floats.
 
     Raises
     ------

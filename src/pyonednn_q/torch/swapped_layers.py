@@ -4,8 +4,8 @@
     codes of y = what `pq.conv` or `pq.inner_product` stores, with a float bias, and relu if any
     y          = s_y · (codes of y − z_y)
 
-Layers take and give floats that lie on the grid of their codes, so that anything of torch may stand
-between them, and codes of the one are those of the next.
+Layers take and return floats on the grid of their codes. So any module of torch may stand between
+them, and codes of one layer are those of the next.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ class QuantizedLayer(torch.nn.Module):
     src_zero_point : int
         Zero point of the source: quint8, from 0 to 255.
     saturation : {"refuse", "allow"}
-        What `Conv` takes. Allowing is right for observers with reduce_range, as torch's "x86" has.
+        Treatment of weights that can overflow: see `Conv`. "allow" is right for observers with
+        reduce_range, as in torch's "x86".
 
     Raises
     ------
@@ -205,7 +206,7 @@ def swap(
     Returns
     -------
     torch.nn.Module
-        With `QuantizedLayer`; what `torch.compile` and `torch.export` trace.
+        Module with `QuantizedLayer`, which `torch.compile` and `torch.export` trace.
 
     Raises
     ------

@@ -17,16 +17,6 @@ from support.definitions import operators
 from support.oracle_numbers import numpy_dtype
 
 
-def windows(src: Any, kernel: int, stride: int, padding: int) -> Any:
-    """The codes that lie in each window, per output place, row by row."""
-    n, c, h, w = src.shape
-    for image, channel in np.ndindex(n, c):
-        for top in range(-padding, h + padding - kernel + 1, stride):
-            for left in range(-padding, w + padding - kernel + 1, stride):
-                rows = slice(max(top, 0), top + kernel)
-                yield src[image, channel, rows, max(left, 0) : left + kernel].ravel().tolist()
-
-
 @pytest.mark.parametrize("dtype", ["s8", "u8"])
 @pytest.mark.parametrize("count_padding", [False, True])
 @pytest.mark.parametrize("dialect", ["tflite", "snps_caffe", "onnxruntime", "caffe2", "tpu_mlir"])
@@ -54,7 +44,7 @@ def test_every_code_is_that_of_the_definition(
         )
         size = kernel * kernel
         wanted = []
-        for window in windows(src, kernel, stride, padding):
+        for window in operators.windows(src, kernel, stride, padding):
             whole = count_padding or dialect == "tpu_mlir"
             count, outside = (size, size - len(window)) if whole else (len(window), 0)
             wanted.append(operators.mean(window, outside, count, src_q, dst_q, dialect))

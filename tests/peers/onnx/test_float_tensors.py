@@ -12,8 +12,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.network import PythonCall
-from support.peers.small_models import floats, make, model, ready, theirs
+from support.peers.small_models import compiled, floats, make, model, theirs
 
 Array = np.ndarray[Any, Any]
 
@@ -22,22 +21,10 @@ ONE = {"x": IMAGE}
 INT32, BOOL = 6, 9
 
 
-def _compiled(case: Any, **types: int) -> tuple[Array, Array, pq.onnx.Model]:
-    nodes, inputs, constants = case
-    dims = {name: each.shape for name, each in inputs.items()}
-    proto = model(nodes, dims, constants, types=types)
-    own = ready(proto)
-    network = own.network()
-    assert not [node.dst for node in network.nodes if isinstance(node.runs, PythonCall)]
-    result = network(*inputs.values())["y"]
-    np.testing.assert_array_equal(result, own.run(inputs)["y"])
-    return result, theirs(proto, inputs), own
-
-
 @pytest.mark.parametrize("names", [["x", "c"], ["c", "x"]])
 def test_products_with_a_constant_stack(names: list[str]) -> None:
     x, stack = floats(2, 3, 4, 4), floats(3, 4, 4)
-    result, wanted, _ = _compiled(([make("MatMul", names, ["y"])], {"x": x}, {"c": stack}))
+    result, wanted, _ = compiled(([make("MatMul", names, ["y"])], {"x": x}, {"c": stack}))
     # Four products of numbers below 5, in another order.
     np.testing.assert_allclose(result, wanted, rtol=0, atol=4 * 25 * 2.0**-23)
 
@@ -46,7 +33,7 @@ def test_products_with_a_constant_stack(names: list[str]) -> None:
 def test_logarithms_of_softmax(axis: int) -> None:
     """Where a probability is below float32's numbers, too."""
     x = 50 * IMAGE
-    result, _, _ = _compiled(([make("LogSoftmax", ["x"], ["y"], axis=axis)], {"x": x}, {}))
+    result, _, _ = compiled(([make("LogSoftmax", ["x"], ["y"], axis=axis)], {"x": x}, {}))
     less = x.astype(np.float64) - x.max(axis=axis, keepdims=True)
     real = less - np.log(np.exp(less).sum(axis=axis, keepdims=True))
     # The difference and the last subtraction are rounded; 8 units of the logarithm, as functions.
@@ -60,21 +47,21 @@ def test_conditions_that_differ_from_constants(mask: Array, is_first: bool) -> N
     x = np.array([[True, False, True]])
     names = ["c", "x"] if is_first else ["x", "c"]
     nodes = [make("Xor", names, ["y"])]
-    result, wanted, _ = _compiled((nodes, {"x": x}, {"c": mask}), x=BOOL, y=BOOL)
+    result, wanted, _ = compiled((nodes, {"x": x}, {"c": mask}), x=BOOL, y=BOOL)
     np.testing.assert_array_equal(result, wanted)
 
 
 @pytest.mark.parametrize("names", [["x", "c"], ["c", "x", "c", "x"]])
 def test_constants_are_joined_to_tensors(names: list[str]) -> None:
     known = {"c": floats(2, 3, 5, 4)}
-    result, wanted, _ = _compiled(([make("Concat", names, ["y"], axis=1)], ONE, known))
+    result, wanted, _ = compiled(([make("Concat", names, ["y"], axis=1)], ONE, known))
     np.testing.assert_array_equal(result, wanted)
 
 
 def test_rows_are_taken_by_indices_of_32_bits() -> None:
     inputs = {"i": np.array([[3, -1], [0, 6]], np.int32)}
     case = ([make("Gather", ["t", "i"], ["y"])], inputs, {"t": floats(7, 5)})
-    result, wanted, _ = _compiled(case, i=INT32)
+    result, wanted, _ = compiled(case, i=INT32)
     np.testing.assert_array_equal(result, wanted)
 
 

@@ -235,10 +235,10 @@ def test_a_full_standard_error_does_not_end_what_is_measured(
 ) -> None:
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stderr", full)
-        progress = Progress(2)
-        progress.phase("one")
-        progress.tick()
-        progress.clear()
+        monkeypatch.setattr(full, "isatty", lambda: True, raising=False)
+        with Progress(2) as progress:
+            progress.phase("one")
+            progress.tick()
         monkeypatch.undo()
         with contextlib.suppress(OSError):
             full.close()

@@ -12,11 +12,14 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from pyonednn_q.compose import absorb
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round, Step, Sum
+from pyonednn_q.compose.composer import compose
+from pyonednn_q.errors import Error
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.dense_facts import KINDS, PrimitiveFacts
+from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.ends import Dst, Takes
-from pyonednn_q.rewrite.rule import REAL, Refusal, Rewrite
+from pyonednn_q.rewrite.rule import REAL, Refusal, Rewrite, RuleSet
 from support.rewriting import draws
 from support.rewriting.case import Case
 from support.rewriting.cases_pairs import TABLE_REASONS, carrier
@@ -239,3 +242,53 @@ def test_a_round_keeps_a_scale() -> None:
     assert isinstance(outcome, Refusal)
     with pytest.raises(Unsound):
         check(old, (Round(), Sum(0.5), Dst("s8", 0.5, 0, ALL, ALL)), REAL)
+
+
+def _plain_layer(rng: np.random.Generator) -> PrimitiveFacts:
+    """Draw the facts of a layer without steps: any scales, a bias that may be nearly whole."""
+    scale = (
+        float(2.0 ** rng.integers(-30, 8)) if rng.random() < 0.2 else float(rng.uniform(0.01, 2))
+    )
+    wei_scale: Any = rng.uniform(1e-4, 1.0, 4) if rng.random() < 0.6 else 2.0 ** rng.integers(-9, 2)
+    bias: Any = None
+    if rng.random() < 0.6:
+        bias = rng.choice([1.0, scale, 1e-9]) * rng.integers(-9, 9, 4) + rng.choice([0, 2.0**-45])
+    later = bias is None and bool(rng.random() < 0.2)
+    types = ("u8", "s8", "u8") if rng.random() < 0.8 else ("bf16", "bf16", "bf16")
+    dst = str(rng.choice(["u8", "s8", "s32", "f32", types[0]]))
+    return PrimitiveFacts(
+        str(rng.choice(KINDS)),
+        4,
+        *types[:2],
+        dst,
+        src_scale=float(rng.choice([1.0, 0.5, 0.013])),
+        wei_scale=wei_scale,
+        bias=bias,
+        bias_later=later,
+        bias_in_acc=bool(rng.random() < 0.3),
+        dst_scale=scale,
+        dst_zero_point=int(rng.integers(0, 100)) if dst in {"u8", "s8", "s32"} else 0,
+        wei_has_min=bool(rng.random() < 0.5),
+    )
+
+
+def _composed(*of: Any, **options: Any) -> tuple[object, object]:
+    """Return a plan with its records, or why there is none."""
+    try:
+        plan = compose(Chain(), *of, **options)
+    except Error as error:
+        return "refused", str(error)
+    return plan, plan.records
+
+
+def test_a_layer_without_steps_is_what_the_driver_makes_of_it() -> None:
+    by_driver = RuleSet(CATALOGUE.rules, CATALOGUE.leading)  # no shorter way for other rules
+    seen: Counter[str] = Counter()
+    rng = np.random.default_rng(35)
+    for _ in range(1500):
+        of = _plain_layer(rng), str(rng.choice(["real", "bitwise", "fast"]))
+        plan, records = _composed(*of)
+        assert (plan, records) == _composed(*of, rules=by_driver)
+        alone = isinstance(records, tuple) and len(records) == 1
+        seen["refused" if plan == "refused" else "alone" if alone else "more"] += 1
+    assert min(seen[what] for what in ("alone", "more", "refused")) > 20, seen

@@ -62,6 +62,6 @@ def test_rows_strike_what_was_wrong_and_not_what_was_right() -> None:
         "conv-rows-of-taps": 2,
         "conv-columns-as-channels": 2,
         "conv-pointwise-single-channel": 1,
-        "conv-few-columns-stored-narrow": 1,
+        "conv-padding-left-over": 1,
         "right": 150,
     }

@@ -119,10 +119,24 @@ def test_the_index_names_every_page() -> None:
 
 def test_a_guide_is_short() -> None:
     """What is longer has a second subject, or is a log: that goes to docs/reference."""
-    for page in DOCS.glob("*.md"):
+    for page in (*DOCS.glob("*.md"), ROOT / "CONTRIBUTING.md"):
         assert len(page.read_text().splitlines()) <= 250, page.name
         long = [line for line in sentences(page).splitlines() if len(line) > 140]
         assert long == [], page.name
+
+
+# What stands between two full stops, colons or semicolons, or at the ends of an item of a list.
+ENDS = re.compile(r"(?<=[.:;!?])[)*]*\s+(?=\W*[A-Z`\w])|\n\s*\n|\n\s*(?:[-*]|\d+\.) ")
+MOST_WORDS = 30
+
+
+def test_a_sentence_is_read_once() -> None:
+    """Of guides and of the pages at the front; pages of docs/reference are logs and tables."""
+    pages = [*DOCS.glob("*.md"), *ROOT.glob("*.md")]
+    parts = [part for page in pages for part in ENDS.split(unlinked(sentences(page)))]
+    assert len(parts) > 2000
+    counts = {part: len(re.findall(r"\S*\w\S*", part)) for part in parts}
+    assert [part for part, count in counts.items() if count > MOST_WORDS] == []
 
 
 GLOSSARY = [
@@ -179,6 +193,11 @@ def test_the_image_installs_what_the_page_says() -> None:
         assert " ".join(line.split()[:-1]) in image
     soname = re.findall(r"soname `(libdnnl\.so\.[\d.]+)`", debian)
     assert soname == re.findall(r"PYONEDNN_Q_LIBDNNL=(\S+)", image)
+
+
+def unlinked(text: str) -> str:
+    """Return the words of links without where they lead."""
+    return re.sub(r"\]\([^)]*\)", "]", text)
 
 
 def prose(page: Path) -> str:

@@ -57,12 +57,3 @@ def test_there_are_examples_in_every_part_of_the_house() -> None:
     rooms = {name.partition(".")[0] for name in modules()}
     assert {"bench", "check", "compose", "explain", "expr", "native", "ops"} <= rooms
     assert {"predict", "qparams", "quantize", "rewrite"} <= rooms
-
-
-def test_a_line_of_a_parameter_begins_with_what_it_is() -> None:
-    begun = re.compile(r'^\s*(?:""")?(?:Of|As of) ', re.MULTILINE)
-    counts = {
-        path.relative_to(HERE).as_posix(): len(begun.findall(path.read_text()))
-        for path in HERE.rglob("*.py")
-    }
-    assert {name: n for name, n in counts.items() if n} == {}

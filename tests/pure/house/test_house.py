@@ -233,6 +233,33 @@ def test_importing_the_package_imports_no_room() -> None:
     assert result.stdout.strip() == "[]", result.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "terminal"),
+    [
+        ([], False),
+        (["--help"], True),
+        (["explain", "--list"], False),
+        (["explain", "--list", "--json"], True),
+        (["explain", "--list"], True),
+    ],
+)
+def test_rich_is_imported_where_a_table_is_on_a_terminal(
+    words: list[str], *, terminal: bool
+) -> None:
+    result = run_python(
+        "import contextlib, io\n"
+        "import pyonednn_q as pq\n"
+        "from pyonednn_q.commands import cli\n"
+        "pq.Conv, pq.load, pq.inspect, pq.calibrate\n"
+        f"sys.stdout.isatty = lambda: {terminal}\n"
+        f"words = {words}\n"
+        "with contextlib.suppress(SystemExit):\n"
+        "    if words: cli.main(words)\n"
+        "sys.stderr.write(str('rich' in sys.modules))"
+    )
+    assert result.stderr == str(terminal and words[-1] == "--list")
+
+
 def test_public_names_are_the_typed_ones() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     typed = {

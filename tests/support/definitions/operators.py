@@ -5,8 +5,9 @@ Written from the definitions of the frameworks, not from the package: each round
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from support.definitions.requantization import (
     two_step_up,
 )
 
+Array = np.ndarray[Any, Any]
 LIMITS = {"s8": (-128, 127), "u8": (0, 255)}
 
 
@@ -35,6 +37,16 @@ def drawn(
     points = np.zeros(count, int) if symmetric else rng.integers(lo, hi + 1, count)
     pairs = zip(scales.astype(np.float32), points, strict=True)
     return [QParams(float(scale), int(point), dtype) for scale, point in pairs]
+
+
+def windows(src: Array, kernel: int, stride: int, padding: int) -> Iterator[list[int]]:
+    """The codes that lie in each window, per output place, row by row."""
+    n, c, h, w = src.shape
+    for image, channel in np.ndindex(n, c):
+        for top in range(-padding, h + padding - kernel + 1, stride):
+            for left in range(-padding, w + padding - kernel + 1, stride):
+                rows = slice(max(top, 0), top + kernel)
+                yield src[image, channel, rows, max(left, 0) : left + kernel].ravel().tolist()
 
 
 def scale(q: QParams) -> Fraction:

@@ -27,6 +27,7 @@ from support.guard_borders.make import (
     times,
 )
 
+SUMMED = after(SumPostOp())
 WIDE = conv((1, 16, 6, 6), (16, 16, 3, 3))
 DENSE, LAST = TensorSpec.dense, TensorSpec.channels_last
 
@@ -283,14 +284,21 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        windows.few_columns_stored_narrow,
-        [(few_columns(oc, dst), PLAIN) for oc in (1, 5, 16) for dst in ("u8", "s8", "bf16")],
+        windows.padding_left_over,
         [
-            (few_columns(17), PLAIN),
+            *((few_columns(oc, dst), PLAIN) for oc in (1, 5, 64) for dst in ("u8", "s8", "bf16")),
+            *((few_columns(5, dst), SUMMED) for dst in ("u8", "s32", "f32")),
+            (conv((1, 16, 11), (5, 16, 3), stride=4, padding=((2, 1),)), PLAIN),  # not reached
+            (conv((1, 16, 11), (5, 16, 3), stride=3, dilation=2, padding=((2, 0),)), PLAIN),
+        ],
+        [
+            (few_columns(5, "f32"), PLAIN),
             (few_columns(5, "s32"), PLAIN),
             (few_columns(5, stride=2), PLAIN),
             (few_columns(5, padding=1), PLAIN),
-            (conv((1, 16, 9), (5, 16, 2), stride=3, padding=((2, 0),)), PLAIN),  # two taps
+            (conv((1, 16, 9), (5, 16, 2), stride=3, padding=((2, 0),)), PLAIN),  # to the end
+            (conv((1, 16, 3), (5, 16, 3), stride=3, padding=((2, 0),)), PLAIN),  # one column
+            (few_columns(5, padding=1), SUMMED),
         ],
     ),
 ]

@@ -214,7 +214,7 @@ def _others() -> dict[str, Any]:
 
 def _fields(value: Any) -> dict[str, Any]:
     assert is_dataclass(value)
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    return {each.name: getattr(value, each.name) for each in fields(value) if each.init}
 
 
 def composed_calls() -> Calls:

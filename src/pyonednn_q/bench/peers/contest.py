@@ -73,7 +73,7 @@ class Contest:
         Returns
         -------
         list of tuple of Rival
-            For each case: what each runtime took, or why it did not.
+            Result of each runtime for each case: its time, or why it has none.
         """
         rivals_of: list[list[Rival]] = [[] for _ in cases]
         waiting: list[tuple[int, str, str, Seconds]] = []

@@ -39,7 +39,7 @@ class PeerError(Error):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Residual:
-    """What is added before the result is stored: scale · (values − zero_point)."""
+    """Tensor that is added before the result is stored: scale · (values − zero_point)."""
 
     values: Array
     scale: float
@@ -55,7 +55,7 @@ class PeerLayer:
     kind : {"conv", "deconv", "ip", "matmul"}
         Kind, as in `Shape`.
     src, wei : ndarray
-        In logical dims; weights of (de)convolutions are (OC, IC / groups, spatial).
+        Tensors in logical dims; weights of (de)convolutions are (OC, IC / groups, spatial).
     bias : ndarray or None
         Floating: real values; integer: units of the accumulator.
     src_scale, src_zero_point : float and int
@@ -79,14 +79,14 @@ class PeerLayer:
     relu : bool
         Whether a relu follows.
     residual : Residual or None
-        What is added before it.
+        Residual, added before the tail.
     channels_last : bool
-        How src and dst of (de)convolutions lie in memory.
+        Whether src and dst of (de)convolutions lie channels last in memory.
     constant_wei : bool
         The weights are known before the call.
     group : int
-        How many weights of a column share a scale: then src is float32, weights are codes (K, N) of
-        `bits`, and `wei_scale` (K / group, N). 0: none.
+        Number of weights of a column that share a scale: then src is float32, weights are codes (K,
+        N) of `bits`, and `wei_scale` is (K / group, N). 0: no groups.
     bits : int
         Width of such codes, in a byte each.
     """

@@ -55,7 +55,7 @@ def matching(problem: Problem, attr: Attr, facts: Facts | None, impl: str) -> tu
     problem : Problem
         The problem to compute.
     attr : Attr
-        Its scales, zero points and post-ops.
+        Scales, zero points and post-ops of the problem.
     facts : Facts or None
         Version and instruction set. None: of any process.
     impl : str

@@ -130,7 +130,7 @@ class Guard:
     impl : str or None
         Regular expression searched in the implementation's name. None: all, reference loops too.
     condition : Condition
-        Which problems of these kinds, with which attributes; exact where the fault is understood,
+        Test of a problem of these kinds and its attributes; exact where the fault is understood,
         otherwise wider.
     effect : str
         Description of the fault.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
 from pyonednn_q.faults.guards.guard import condition
+from pyonednn_q.primitive.post_ops import SumPostOp
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
@@ -41,9 +42,15 @@ def one_column_out_of_one_channel(problem: ConvProblem, attr: Attr) -> bool:
 def window_outside(problem: WindowedProblem, attr: Attr) -> bool:
     """Match a window that touches no element of src: all of its taps lie in the padding.
 
-    A deconvolution of stride 1 is a convolution with the rest of the reach as padding.
+    A deconvolution of stride 1 is a convolution with the rest of the reach as padding, which is
+    less than the reach.
     """
-    for axis in range(problem.spatial):
+    window = problem.window
+    for axis, (reach, length) in enumerate(zip(window.reach, problem.src.dims[2:], strict=True)):
+        widest = max(window.padding_lo[axis], window.padding_hi[axis])
+        # Taps that lie before src and behind it, and none between, have a gap as long as src.
+        if widest < reach and window.dilation[axis] <= length:
+            continue
         if not problem.spreads(axis) and (problem.reached(axis) < 0).all(axis=1).any():
             return True
     return False
@@ -287,7 +294,7 @@ def _shortfall(problem: DeconvProblem) -> int:
 
 
 def _blocks(problem: WindowedProblem) -> int:
-    """Return how many blocks of 16 a group's output channels fill."""
+    """Return the number of blocks of 16 that a group's output channels fill."""
     return -(-problem.oc // problem.groups // 16)
 
 
@@ -317,17 +324,20 @@ def float_by_bf16_stored_otherwise(problem: WindowedProblem, attr: Attr) -> bool
     return problem.dst.dtype != "f32"
 
 
-@condition("padded", "strided")
-def few_columns_stored_narrow(problem: ConvProblem, attr: Attr) -> bool:
-    """Match dst of less than 32 bits, at most 16 channels a group, with wide steps from padding.
+@condition("padded")
+def padding_left_over(problem: ConvProblem, attr: Attr) -> bool:
+    """Match windows that leave over at the end of rows what two places or more of padding add.
 
-    A width stride of 3 and more, a low padding of 2 and more, a kernel of 3 and more. Which of the
-    lengths are wrong depends on how threads share a row, so they are not looked at.
+    Their rows are as long with padding as without, so that oneDNN takes them for unpadded: sums of
+    products that are not finished yet go into dst itself, though a sum is to read it, or its type
+    holds less than 32 bits. One place of padding was right, and so is a dst of a single column.
     """
-    window = problem.window
-    is_wide = window.stride[-1] > 2 and window.padding_lo[-1] > 1 and window.kernel[-1] > 2
-    narrow = dtypes.bits(problem.dst.dtype) < 32
-    return is_wide and narrow and problem.oc // problem.groups <= 16
+    window, columns = problem.window, problem.dst.dims[-1]
+    covered = (columns - 1) * window.stride[-1] + window.reach[-1]
+    if columns == 1 or window.padding_lo[-1] < 2 or covered != problem.src.dims[-1]:
+        return False
+    summed = any(isinstance(op, SumPostOp) for op in attr.post_ops)
+    return summed or dtypes.bits(problem.dst.dtype) < 32
 
 
 @condition("comparison", "pointwise", "int8")
