@@ -125,7 +125,7 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
     cls = classes[name]
     for field in () if name in _MADE else dataclasses.fields(cls):
         has_none = field.default is dataclasses.MISSING is field.default_factory
-        if has_none and field.name not in fields:  # though a constructor may have a default
+        if field.init and has_none and field.name not in fields:  # a constructor may have one
             raise ArgumentError("text", f"{name} without {field.name}", "all its fields")
     try:
         value = cls(**fields)

@@ -325,10 +325,8 @@ _FIELDS = {
     "warmup_iter_number": "warmup",
 }
 _OUTSIDE = ("export_to_onnx_standard_ops", "quantize_inputs", "quantize_outputs")
-_List: Any = list  # of tables, which are types at run time only
-_Dict: Any = dict
-_RANGES = _table(_RANGE) | _List[_table(_SCOPED_RANGE, _check_scoped)]
-_OVERRIDES = _Dict[str, _table(_OVERRIDE)]
+_SCOPED_RANGES = list.__class_getitem__(_table(_SCOPED_RANGE, _check_scoped))
+_OVERRIDES = dict.__class_getitem__((str, _table(_OVERRIDE)))
 _SECTION = _table(
     {
         **dict.fromkeys(_TRAINING, Any),
@@ -339,7 +337,7 @@ _SECTION = _table(
         "initializer": {
             "batchnorm_adaptation": {"num_bn_adaptation_samples": _Count},
             "precision": _PRECISION,
-            "range": _RANGES,
+            "range": _table(_RANGE) | _SCOPED_RANGES,
         },
         "overflow_fix": Literal["enable", "first_layer_only", "disable"],
         "preset": Literal["performance", "mixed"],
