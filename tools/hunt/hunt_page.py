@@ -90,7 +90,7 @@ The hunt found the faults behind these rows of the table:
 - layers: `one-channel-groups-in-odd-blocks`, `one-channel-one-plane`, `depthwise-window-outside`,
   `conv-gemm-transposed-wei`, `conv-1x1-strided-odd-channels`, `conv-dilated-padded-src-zero-point`,
   `deconv-beyond-taps`, `matmul-bare-nibbles`, `matmul-batch-of-single-rows`,
-  `matmul-nibbles-of-one-row`;
+  `matmul-nibbles-of-one-row`, `conv-padding-left-over`;
 - layouts: `operand-with-gaps`, `resampling-of-one-place`, `binary-operand-across-layout`,
   `pooling-beside-operand`, `maxima-stored-early`, `prelu-across-layout`, `sum-into-gaps`,
   `reorder-shifted-bytes`, `deconv-into-gaps`, `deconv-pointwise-plain-wei`,
