@@ -123,10 +123,13 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
         got = f"{name} with {', '.join(fields) or 'no fields'}"
         raise ArgumentError("text", got, "a class of a plan and its fields")
     cls = classes[name]
-    for field in () if name in _MADE else dataclasses.fields(cls):
+    known = {} if name in _MADE else {one.name: one for one in dataclasses.fields(cls) if one.init}
+    for each in fields.keys() - known.keys() if known else ():
+        raise ArgumentError("text", f"{name}.{each}", "a field of that class")
+    for each, field in known.items():
         has_none = field.default is dataclasses.MISSING is field.default_factory
-        if field.init and has_none and field.name not in fields:  # a constructor may have one
-            raise ArgumentError("text", f"{name} without {field.name}", "all its fields")
+        if has_none and each not in fields:  # a constructor may have one
+            raise ArgumentError("text", f"{name} without {each}", "all its fields")
     try:
         value = cls(**fields)
         if name not in _MADE:
@@ -134,6 +137,6 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
     except ArgumentError as error:
         got = f"{name}.{error.argument}: {error.got}"
         raise type(error)("text", got, error.wanted) from error
-    except (TypeError, AttributeError) as error:  # of Python: an unknown field, or no such value
+    except (TypeError, AttributeError) as error:  # of Python: no such value
         raise ArgumentError("text", f"{name}: {error}", "the fields of that class") from error
     return value
