@@ -78,6 +78,14 @@ def test_the_field_is_named(name: str) -> None:
         Plan.from_json(json.dumps(plain))
 
 
+def test_an_unknown_field_is_named() -> None:
+    plain = json.loads(compose(Chain(), FACTS).to_json())
+    plain["value"]["facts"]["extra"] = 1
+    wanted = r"^text: got PrimitiveFacts\.extra; wanted a field of that class"
+    with pytest.raises(ArgumentError, match=wanted):
+        Plan.from_json(json.dumps(plain))
+
+
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
 def test_constants_of_a_plan_are_finite(value: str) -> None:
     plain = json.loads(compose(Chain(), replace(FACTS, src_scale=0.5, bias=Vec(1.0))).to_json())
