@@ -31,7 +31,6 @@ from pyonednn_q.dtypes import FLOATS
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.reading import Times, converted, decoded
-from pyonednn_q.report.page import paragraphs
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.report.told import Told
 from pyonednn_q.shown import package_version, shown
@@ -76,8 +75,9 @@ class Run(Told):
         ]
         return "\n".join([f"{len(self.rows)} rows, {where}", *rows])
 
-    def _repr_html_(self) -> str:
-        return paragraphs([self.summary().partition("\n")[0], *self.warnings]) + rows(self).html()
+    def _parts(self) -> Iterator[str | Table]:
+        yield from (self.summary().partition("\n")[0], *self.warnings)
+        yield rows(self)
 
     def limits_of(self, row: Row) -> Limits | None:
         """Return the limits under which a row was measured."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from pyonednn_q.argument import check_fields
+from pyonednn_q.report.table import Column, Table
 from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shortened
 
@@ -171,9 +173,17 @@ class Inspection(Told):
         return json.dumps({"schema": SCHEMA, **asdict(self)})
 
     def __str__(self) -> str:
+        lines = [f"  {name:<15} {text}" for name, text in self._lines()]
+        return "\n".join([self.problem, *lines])
+
+    def _parts(self) -> Iterator[str | Table]:
+        yield self.problem
+        yield Table([Column(""), Column("")], self._lines())
+
+    def _lines(self) -> list[tuple[str, str]]:
         plan = [("exactness", self.exactness)] if self.exactness else []
         plan += [("tuning", self.tuning)] if self.tuning else []
-        lines = [
+        return [
             ("implementation", f"{self.implementation} ({self.kind})"),
             (
                 "library",
@@ -197,4 +207,3 @@ class Inspection(Told):
             *(("after it", line) for line in self.after),
             *(("note", note) for note in self.notes),
         ]
-        return "\n".join([self.problem, *(f"  {name:<15} {text}" for name, text in lines)])

@@ -17,6 +17,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.network import KeyValueCache
 from pyonednn_q.onnx.decoder_form import CACHE, decoder_form
+from pyonednn_q.onnx.fused_node import report
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.last_token import with_last_token_alone
 from pyonednn_q.onnx.model import Model
@@ -24,6 +25,8 @@ from pyonednn_q.onnx.model_reader import load_with_options
 from pyonednn_q.onnx.open_dims import bound
 from pyonednn_q.onnx.shared_layers import with_layers_of
 from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.report.table import Table
+from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shown
 
 __all__ = ["Decoder"]
@@ -32,7 +35,7 @@ _TOKENS, _PLACES = "input_ids", "position_ids"
 _MOST = 128  # tokens of one program
 
 
-class Decoder:
+class Decoder(Told):
     """An ONNX decoder with a cache of keys and values; each call appends its tokens to the cache.
 
     Parameters
@@ -173,7 +176,11 @@ class Decoder:
 
     def report(self) -> str:
         """Return a table of the nodes of a step of one token: how each runs, and why."""
-        return self.model(1).report()
+        return report(self.model(1).graph).text()
+
+    def _parts(self) -> Iterator[str | Table]:
+        yield repr(self)[1:-1]
+        yield report(self.model(1).graph)
 
     def _step(self, ids: Array, *, last: bool) -> Array:
         count = ids.shape[1]

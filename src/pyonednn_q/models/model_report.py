@@ -19,7 +19,7 @@ from pyonednn_q.report.told import Told
 from pyonednn_q.shown import printable, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyonednn_q.models.model_file import ModelFile
     from pyonednn_q.models.node_measures import NodeMeasure
@@ -116,6 +116,10 @@ class ModelReport(Told):
             "nodes": [each.plain() for each in self.nodes],
         }
         return json.dumps(content, indent=2, ensure_ascii=False)
+
+    def _parts(self) -> Iterator[str | Table]:
+        yield "\n".join(map(printable, (self.title, *self.about())))
+        yield self._table()
 
     def _table(self) -> Table:
         names = ("node", "operators", "how", "post-ops", "exactness", "saturates")

@@ -7,14 +7,14 @@ has its FP32 counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pyonednn_q.bench import probe
-from pyonednn_q.bench.bench_run import Run, metadata
+from pyonednn_q.bench.bench_run import Run, metadata, rows
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.row import OURS, Rival, Row
 from pyonednn_q.dtypes import Array
@@ -28,6 +28,7 @@ from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.fused_node import fused_nodes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.report.progress import Progress
+from pyonednn_q.report.table import Table
 from pyonednn_q.report.told import Told
 from pyonednn_q.shown import shortened
 
@@ -96,6 +97,10 @@ class ModelTimes(Told):
     def summary(self) -> str:
         """Return the file, and what was measured of it."""
         return f"{self.title}: {self.run.summary()}"
+
+    def _parts(self) -> Iterator[str | Table]:
+        yield self.title
+        yield rows(self.run)
 
     @property
     def python_share(self) -> float:

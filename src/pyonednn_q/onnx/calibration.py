@@ -41,12 +41,13 @@ from pyonednn_q.quantize.layer_sensitivity import LayerSensitivity
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
 from pyonednn_q.report.progress import Progress
-from pyonednn_q.report.told import Told
+from pyonednn_q.report.told import Told, joined
 
 if TYPE_CHECKING:
     from pyonednn_q.network import Network
     from pyonednn_q.ops.operator import Operator
     from pyonednn_q.qparams import QParams
+    from pyonednn_q.report.table import Table
 
 # Passes of a float graph, after `with_norms_as_layers`.
 PASSES = (with_biases_corrected, with_quantizers, with_dynamic_recurrences)
@@ -299,6 +300,9 @@ class Calibration(Told):
             float32.
         """
         flag("times", times)
+        return joined(self._parts(times=times))
+
+    def _parts(self, *, times: bool = False) -> Iterable[str | Table]:
         ready = Model(
             self._fused(self._seen[0])
         ).graph  # with the nodes of layers that no kernel takes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +23,8 @@ _ROUNDS = 21
 
 def table(
     heads: Iterable[str], rows: Sequence[Sequence[str]], whys: Mapping[str, str], *, times: bool
-) -> str:
-    """Return the table of a calibration, and below it why layers run in floats.
+) -> Iterator[str | Table]:
+    """Yield the table of a calibration, and behind it why layers run in floats.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def table(
     """
     numbers = ("SQNR dB", "us", "FP32 us") if times else ("SQNR dB",)
     columns = [*map(Column, heads), *(Column(name, right=True) for name in numbers)]
-    lines = [f"{name}: {why}" for name, why in whys.items()]
-    return "\n".join([Table(columns, rows).text(), *lines])
+    yield Table(columns, rows)
+    yield from (f"{name}: {why}" for name, why in whys.items())
 
 
 def described(node: FusedNode, values: Values) -> list[str]:

@@ -246,7 +246,7 @@ def layer_bytes(graph: Graph) -> int:
     )
 
 
-def report(graph: Graph) -> str:
+def report(graph: Graph) -> Table:
     """Return a table of nodes: original nodes, how each runs, why it is not INT8."""
     rows = [
         [
@@ -258,7 +258,7 @@ def report(graph: Graph) -> str:
         for node in fused_nodes(graph)
     ]
     columns = [Column(name) for name in ("nodes", "runs", "how", "why not INT8")]
-    return Table(columns, rows).text()
+    return Table(columns, rows)
 
 
 def with_meanings(tensors: Mapping[str, Value], nodes: Iterable[FusedNode]) -> Mapping[str, Value]:

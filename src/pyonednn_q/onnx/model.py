@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,6 +33,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.network import Compiled, Network
     from pyonednn_q.onnx.definitions import Run
+    from pyonednn_q.report.table import Table
 
 PASSES = (with_kernels, with_operations)
 
@@ -288,7 +289,11 @@ class Model(Told):
 
     def report(self) -> str:
         """Return a table of nodes: original nodes, how each runs, why it is not INT8."""
-        return report(self.bound().graph)
+        return report(self.bound().graph).text()
+
+    def _parts(self) -> Iterable[str | Table]:
+        yield repr(self.graph)[1:-1]
+        yield report(self.bound().graph)
 
     def _checked(self, inputs: Mapping[str, Any]) -> Values:
         wanted = self.graph.inputs

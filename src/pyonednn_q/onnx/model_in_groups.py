@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.report.table import Column, Table
-from pyonednn_q.report.told import Told
+from pyonednn_q.report.told import Told, joined
 
 __all__ = ["LayerInGroups", "ModelInGroups"]
 
@@ -122,6 +122,9 @@ class ModelInGroups(Told):
 
     def report(self) -> str:
         """Return a table, a line for each product: bits, method, error; why others are floats."""
+        return joined(self._parts())
+
+    def _parts(self) -> Iterator[str | Table]:
         error = "error" if self._has_samples else "error of weights"
         heads = [Column("layer"), Column("K x N")]
         heads += [Column(name, right=True) for name in ("group", "bits", "KiB", error)]
@@ -137,9 +140,8 @@ class ModelInGroups(Told):
             ]
             for each in self.layers
         ]
-        lines = [Table([*heads, Column("method")], rows).text()]
-        lines += [f"{name}: floats, {why}" for name, why in self.floats.items()]
-        return "\n".join(lines)
+        yield Table([*heads, Column("method")], rows)
+        yield from (f"{name}: floats, {why}" for name, why in self.floats.items())
 
     def __repr__(self) -> str:
         return f"<ModelInGroups of {len(self.layers)} layers, {self.mean_bits:.2f} bits a weight>"

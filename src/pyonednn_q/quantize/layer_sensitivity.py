@@ -7,11 +7,12 @@ from time import perf_counter
 
 from pyonednn_q.report.progress import counted
 from pyonednn_q.report.table import Column, Table
+from pyonednn_q.report.told import Told, joined
 
 __all__ = ["LayerSensitivity"]
 
 
-class LayerSensitivity(Mapping[str, float]):
+class LayerSensitivity(Mapping[str, float], Told):
     """SQNR of the outputs if a layer alone is INT8, in dB, by its name; the worst first.
 
     Attributes
@@ -65,9 +66,13 @@ class LayerSensitivity(Mapping[str, float]):
         return f"{len(self)} passes, {a_pass:.2g} s a pass, {whole:.3g} s in all"
 
     def __str__(self) -> str:
+        return joined(self._parts())
+
+    def _parts(self) -> Iterator[str | Table]:
         columns = [Column("layer"), Column("SQNR dB", right=True), Column("s", right=True)]
         rows = [[name, f"{self[name]:.1f}", f"{self.seconds[name]:.2g}"] for name in self]
-        return "\n".join([Table(columns, rows).text(), self.took()])
+        yield Table(columns, rows)
+        yield self.took()
 
     def __repr__(self) -> str:
         return repr(self._sqnr)

@@ -102,7 +102,7 @@ def test_what_onnxruntime_does_not_fuse_runs_in_int8(tmp_path: Path) -> None:
     graph = pq.onnx.fuse(pq.onnx.load(path))
     (deconv,) = [each.runs for each in fused_nodes(graph) if isinstance(each.runs, pq.Deconv)]
     assert deconv.weights.scale.channels == 16
-    text = report(graph)
+    text = report(graph).text()
     assert "INT8 deconvolution" in text
     assert len(text.splitlines()) == 1 + len(graph.nodes)
     # The values that a leaky relu follows are rounded to codes before it, within the same call.
