@@ -56,10 +56,16 @@ def test_a_page_has_what_is_printed(
     assert not re.search(r"https?:|@import|url\((?!#)|fetch\(|\s(?:src|href)=", text)
 
 
-def test_a_page_of_bench_draws_the_graph(made: Callable[[str, str], Path], tmp_path: Path) -> None:
+def test_a_page_of_bench_draws_the_graph_with_times(
+    made: Callable[[str, str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _, page = written("bench", made, tmp_path)
-    drawn = page.read_text().partition("<h2>Graph</h2>")[2]
-    assert drawn.count("<rect") >= 5
+    out = capsys.readouterr().out
+    ((count, us),) = re.findall(r"^all nodes +(\d+) +([\d.]+) ", out, re.MULTILINE)
+    drawn = page.read_text().partition("<h2>Graph, with the time of each node</h2>")[2]
+    times = [float(each) for each in re.findall(r">([\d.]+) us</text>", drawn)]
+    assert len(times) == int(count)
+    assert sum(times) == pytest.approx(float(us), abs=0.1 * (len(times) + 1))
 
 
 @needs_browser

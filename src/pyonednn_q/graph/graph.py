@@ -304,6 +304,10 @@ class Graph:
         return name if known is None else f"{name}: {known}"
 
     def _repr_html_(self) -> str:
+        return self.drawing({})
+
+    def drawing(self, us: Mapping[str, float]) -> str:
+        """Return a drawing as HTML, with the microseconds of nodes, by name, where these are."""
         boxes: list[Box] = []
         makers: dict[str, int] = {}
         for name, info in self.inputs.items():
@@ -312,7 +316,9 @@ class Graph:
         for node in self.nodes[:_MOST]:
             reads = tuple(dict.fromkeys(makers[name] for name in node.inputs if name in makers))
             makers.update((name, len(boxes)) for name in node.outputs if name)
-            boxes.append(Box(node.kind, node.name, "node", str(node), reads))
+            share = us.get(node.name, 0.0) / (sum(us.values()) or 1.0)
+            time = ("", f"{us[node.name]:.1f} us", share) if node.name in us else ()
+            boxes.append(Box(node.kind, node.name, "node", str(node), reads, *time))
         for name, info in self.outputs.items():
             reads = (makers[name],) if name in makers else ()
             boxes.append(Box("output", name, "end", f"{name}: {info}", reads))

@@ -54,7 +54,8 @@ def html(times: ModelTimes, graph: Graph) -> str:
         parts.append(("Times faster than FP32, layer by layer", bars))
     if layers:
         parts.append(("Roofline", run_page.roofline(times.run, layers)))
-    parts.append(("Graph", graph._repr_html_()))
+    us = {node.name: node.us for node in times.nodes}
+    parts.append(("Graph, with the time of each node", graph.drawing(us)))
     parts.append(("What it means", legend(_notes(times))))
     return document(f"pyonednn-q bench: {times.title}", where(times.run), parts)
 
