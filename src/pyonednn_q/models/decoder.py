@@ -179,8 +179,7 @@ class Decoder(Told):
         return report(self.model(1).graph).text()
 
     def _parts(self) -> Iterator[str | Table]:
-        yield repr(self)[1:-1]
-        yield report(self.model(1).graph)
+        yield from (repr(self)[1:-1], report(self.model(1).graph))
 
     def _step(self, ids: Array, *, last: bool) -> Array:
         count = ids.shape[1]

@@ -108,6 +108,15 @@ def test_a_table_and_a_drawing_show_it() -> None:
     assert "<script" not in replace_names("<script>")._repr_html_()
 
 
+def test_a_drawing_has_the_times_that_are_known() -> None:
+    first, _ = graph().nodes
+    assert graph().drawing({first.name: 12.34}).count(">12.3 us</text>") == 1
+    assert " us</text>" not in graph()._repr_html_()
+    wrong: Any = {first.name: "12"}
+    with pytest.raises(ArgumentError, match=rf"^us\['{first.name}'\]: got str; wanted"):
+        graph().drawing(wrong)
+
+
 def replace_names(name: str) -> Graph:
     return graph(nodes=(replace(graph().nodes[0], name=name),))
 
