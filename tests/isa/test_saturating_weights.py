@@ -11,7 +11,7 @@ import pytest
 
 from pyonednn_q import native
 from pyonednn_q.dtypes import numpy_dtype
-from pyonednn_q.errors import SaturationError
+from pyonednn_q.errors import DTypeError, SaturationError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
@@ -71,3 +71,11 @@ def test_saturating_weights_of_a_call_are_refused() -> None:
         assert (way(src, np.full((8, 3), 64, np.int8)) == 8 * 255 * 64).all()
         with pytest.raises(SaturationError):
             way(src, np.full((8, 3), 65, np.int8))
+
+
+@pytest.mark.parametrize("dtype", ["S1", "U1", "object", "datetime64[s]", "float32", "int16"])
+def test_weights_of_another_type_are_refused_by_name(dtype: str) -> None:
+    """Also where ranges of weights are looked at first, for want of VNNI."""
+    wei: Any = np.ones((8, 4)).astype(dtype)
+    with pytest.raises(DTypeError, match=r"^wei: got .*; wanted int8"):
+        native.prepare(MatMulProblem.of((2, 8), (8, 4)), wei=wei)

@@ -81,7 +81,7 @@ def test_float_layers_say_what_they_quantize(kind: str) -> None:
     src = np.ones(src_dims, np.float32)
 
     def layer(wei: Any, bias: Any = None) -> Any:
-        return make.from_float(wei, bias, src_q=pq.QParams(0.5, 3, "u8"))(src)
+        return make.from_float(wei, bias, src_q=pq.QParams(0.5, 3, "u8"), wei_levels=129)(src)
 
     weights = [np.ones(wei_dims).astype(name) for name in OTHERS]
     assert sum(taken_as_advised(layer, wei) for wei in weights) >= 12

@@ -116,9 +116,11 @@ def safe_by_range(wei: Array) -> bool:
     """Tell whether all weights are in [-64, 64], where no pair saturates however it is formed.
 
     Enough for u8 sources. Not for all s8 ones: convolutions want even weights, and a matrix product
-    in one column may add 128 to the weights.
+    in one column may add 128 to the weights. Values that are not integers are never safe: who
+    reads them refuses them.
     """
-    return wei.size == 0 or bool(wei.min() >= -SAFE and wei.max() <= SAFE)
+    is_whole = wei.dtype.kind in "iu"
+    return wei.size == 0 or bool(is_whole and wei.min() >= -SAFE and wei.max() <= SAFE)
 
 
 def exact_range(isa: InstructionSet) -> tuple[int, int]:

@@ -210,6 +210,11 @@ def test_arguments_must_fit_the_problem() -> None:
             pair_overflow(problem, wei, "AVX2", src_max=largest)
 
 
+@pytest.mark.parametrize("dtype", ["S1", "U1", "object", "datetime64[s]", "float32", "bool"])
+def test_what_are_no_integers_is_never_safe_by_range(dtype: str) -> None:
+    assert not safe_by_range(np.ones((4, 4)).astype(dtype))
+
+
 @given(st.lists(weights, min_size=2, max_size=8))
 @example([64, 64])
 @example([-64, -64])
