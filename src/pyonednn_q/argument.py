@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError, Error, ShapeError
+from pyonednn_q.report.progress import length
 from pyonednn_q.shown import meant, shown
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "broadcast",
     "check_fields",
     "content",
+    "count",
     "each",
     "fits",
     "flag",
@@ -264,6 +266,15 @@ def each(argument: str, values: Iterable[Kind]) -> Iterator[Kind]:
         raise
     except Exception as error:
         got = f"{shown(values)}, which raises {type(error).__name__}"
+        raise ArgumentError(argument, got, "an iterable to read") from error
+
+
+def count(argument: str, values: object) -> int | None:
+    """Return how many items an iterable says it has, or None; what `len` raises is its fault."""
+    try:
+        return length(values)
+    except Exception as error:
+        got = f"{shown(values)}, whose length raises {type(error).__name__}"
         raise ArgumentError(argument, got, "an iterable to read") from error
 
 
