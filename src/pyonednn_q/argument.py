@@ -30,6 +30,7 @@ __all__ = [
     "applied",
     "broadcast",
     "check_fields",
+    "check_values",
     "content",
     "count",
     "each",
@@ -320,10 +321,14 @@ def check_fields(value: Any) -> None:  # noqa: ANN401 - a dataclass
         Naming the field.
     """
     cls: Any = type(value)
+    check_values(cls, {name: getattr(value, name) for name in _hints(cls)})
+
+
+def check_values(cls: type, values: Mapping[str, Any]) -> None:
+    """Refuse values for fields of a dataclass, as `check_fields` does; some may be missing."""
     for name, hint in _hints(cls).items():
-        field = getattr(value, name)
-        if not fits(field, hint):
-            raise ArgumentError(name, shown(field), _words(hint))
+        if name in values and not fits(values[name], hint):
+            raise ArgumentError(name, shown(values[name]), _words(hint))
 
 
 def _words(hint: Any) -> str:  # noqa: ANN401 - an annotation
