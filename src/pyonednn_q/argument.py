@@ -23,13 +23,16 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError, Error, ShapeError
+from pyonednn_q.report.progress import length
 from pyonednn_q.shown import meant, shown
 
 __all__ = [
     "applied",
     "broadcast",
     "check_fields",
+    "check_values",
     "content",
+    "count",
     "each",
     "fits",
     "flag",
@@ -267,6 +270,15 @@ def each(argument: str, values: Iterable[Kind]) -> Iterator[Kind]:
         raise ArgumentError(argument, got, "an iterable to read") from error
 
 
+def count(argument: str, values: object) -> int | None:
+    """Return how many items an iterable says it has, or None; what `len` raises is its fault."""
+    try:
+        return length(values)
+    except Exception as error:
+        got = f"{shown(values)}, whose length raises {type(error).__name__}"
+        raise ArgumentError(argument, got, "an iterable to read") from error
+
+
 def broadcast(argument: str, array: Array, shape: tuple[int, ...]) -> Array:
     """Return an array as one of that shape, its dimensions of 1 repeated."""
     try:
@@ -309,10 +321,14 @@ def check_fields(value: Any) -> None:  # noqa: ANN401 - a dataclass
         Naming the field.
     """
     cls: Any = type(value)
+    check_values(cls, {name: getattr(value, name) for name in _hints(cls)})
+
+
+def check_values(cls: type, values: Mapping[str, Any]) -> None:
+    """Refuse values for fields of a dataclass, as `check_fields` does; some may be missing."""
     for name, hint in _hints(cls).items():
-        field = getattr(value, name)
-        if not fits(field, hint):
-            raise ArgumentError(name, shown(field), _words(hint))
+        if name in values and not fits(values[name], hint):
+            raise ArgumentError(name, shown(values[name]), _words(hint))
 
 
 def _words(hint: Any) -> str:  # noqa: ANN401 - an annotation

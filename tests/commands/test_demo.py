@@ -17,6 +17,7 @@ from pyonednn_q.native import runtime
 from pyonednn_q.qparams import QParams
 from support.children import run_child
 from support.isa import LIMIT_VARIABLE
+from support.terminal import bars, terminal
 
 pytest.importorskip("sklearn", reason="the extra `demo` is not installed")
 
@@ -208,6 +209,19 @@ def test_the_command_reports_everything(capsys: pytest.CaptureFixture[str]) -> N
     assert "Batch 7: medians of 6 samples, FP32 and INT8 in turn" in out
     assert "eltwise_relu" in out
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_bars_count_epochs_layers_and_what_is_timed(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    terminal(monkeypatch)
+    assert command_line(["demo", "--batch", "2", "--rounds", "2"]) == 0
+    assert bars(capsys) == {
+        "epochs of the fit": (30, 30),
+        "inspecting layers": (4, 4),
+        "timing": (5, 5),  # the network, and each of its layers
+    }
 
 
 def test_without_scikit_learn_it_ends_with_one_line(

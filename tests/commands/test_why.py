@@ -11,6 +11,8 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q.commands import cli
+from pyonednn_q.inspection.arithmetics import named_arithmetics
+from support.terminal import bars, terminal
 
 pytestmark = pytest.mark.executed
 
@@ -73,6 +75,16 @@ def test_codes_that_a_name_gives_are_explained(
     told = json.loads(out)
     assert (code, told["explained"], told["outputs"]) == (0, True, 180)
     assert "tflite_2step" in {one["name"] for one in told["agreements"] if one["equal"] == 180}
+
+
+def test_a_bar_counts_arithmetics(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal(monkeypatch)
+    np.savez(path, **described())
+    assert cli.main(["why", str(path)]) == 0
+    count = len(named_arithmetics())
+    assert bars(capsys) == {"trying arithmetics": (count, count)}
 
 
 def test_codes_that_nothing_gives_are_not(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

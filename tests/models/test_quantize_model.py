@@ -21,6 +21,8 @@ from onnx import helper, numpy_helper
 
 import pyonednn_q as pq
 from pyonednn_q.commands import cli
+from pyonednn_q.quantize.group_search import most_questions
+from support.terminal import bars, terminal
 
 Array = np.ndarray[Any, Any]
 Capture = pytest.CaptureFixture[str]
@@ -254,3 +256,26 @@ def test_from_a_shell(model: Path, data: Path, tmp_path: Path) -> None:
     done = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
     assert "3 of 3 layers in INT8" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("tries", [None, 1])
+def test_a_bar_counts_what_a_metric_is_asked_at_most(
+    tries: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    calibration = pq.calibrate(pq.onnx.load(floats(2)), [noise(2, 3, 16, 16)])
+    asked: list[pq.onnx.Model] = []
+
+    def metric(model: pq.onnx.Model) -> float:
+        asked.append(model)
+        return -float(sum(node.how.startswith("INT8") for node in model.nodes))
+
+    least = metric(calibration.model()) + 2.0
+    asked.clear()
+    terminal(monkeypatch)
+    calibration.within(metric, least, tries=tries)
+    done, steps = bars(capsys)["layers that the metric needs in floats"]
+    on_the_way = len(asked) - 2  # before: as it is, and all in floats
+    assert 0 < on_the_way <= done <= on_the_way + 1  # of no layers nobody is asked
+    assert done <= steps == (tries or most_questions(len(calibration.layers)))

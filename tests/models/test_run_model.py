@@ -21,8 +21,10 @@ import onnx
 import onnxruntime
 from onnx import helper
 
+import pyonednn_q as pq
 from pyonednn_q.commands import cli
 from support.oracles.networks import SOURCE
+from support.terminal import bars, terminal
 
 Made = Callable[[str, str], Path]
 
@@ -49,6 +51,22 @@ def test_outputs_are_onnxruntimes(
     os.umask(umask)
     assert y.stat().st_mode & 0o777 == 0o666 & ~umask
     assert {each.name for each in tmp_path.iterdir()} == {"x.npz", "y.npz"}
+
+
+def test_bars_count_what_is_read_and_what_is_composed(
+    made: Made, x: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal(monkeypatch)
+    path = made("resnet", "QDQ")
+    assert cli.main(["run", str(path), "--input", str(x)]) == 0
+    graph = onnx.load(path).graph
+    layers = sum(each.op_type in {"Conv", "Gemm"} for each in graph.node)
+    nodes = len(pq.load(path).nodes)
+    assert bars(capsys) == {
+        "reading constants": (len(graph.initializer),) * 2,
+        "composing layers": (layers, layers),
+        "preparing nodes": (nodes, nodes),
+    }
 
 
 def plain(*names: str) -> onnx.ModelProto:

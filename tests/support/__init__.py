@@ -36,5 +36,6 @@ fake_library               libraries that look like oneDNN or do not, made with 
 lives, frames              memory that stays behind; functions of Python that a call enters
 bench_runs                 runs of bench that were made up
 browser                    pages in chromium: narrow and wide, light and dark
+terminal                   a terminal that there is not, and the bars that are drawn on it
 =========================  ====================================================================
 """

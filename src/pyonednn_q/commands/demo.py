@@ -25,6 +25,7 @@ from pyonednn_q.bench.noise import BUSY, Load
 from pyonednn_q.bench.summary import paired_ratio, sqnr_db, summarise
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget, interleaved, looped
+from pyonednn_q.report.progress import counted
 from pyonednn_q.report.table import Column, Table
 from pyonednn_q.shown import install
 
@@ -109,7 +110,7 @@ def fit(images: Array, labels: Array, seed: int) -> Layers:
         spread = src.std()  # the optimiser likes numbers about 1; its weights take the factor back
         features = src.reshape(len(src), -1) / spread
         model = MLPClassifier((64,), alpha=1.0, batch_size=128, random_state=seed)
-        for _ in range(_EPOCHS):
+        for _ in counted(range(_EPOCHS), "epochs of the fit"):
             model.partial_fit(features, labels, classes=np.arange(10))
     hidden, last = (wei.T.astype(np.float32) for wei in model.coefs_)
     hidden_bias, last_bias = (bias.astype(np.float32) for bias in model.intercepts_)
@@ -200,7 +201,7 @@ def _layers_text(
 ) -> str:
     """Say which kernel runs each layer, and how close INT8 results are to those of FP32."""
     rows = []
-    for at, name in enumerate(float32):
+    for at, name in enumerate(counted(float32, "inspecting layers")):
         dst_q, dst = int8[name].settings.dst_q, codes[at + 1]
         reals = dst if dst_q is None else dst_q.dequantize(dst)
         sqnr = f"{sqnr_db(exact[at + 1], reals):.1f}"
@@ -222,14 +223,13 @@ def _times_text(
     """Time the network and each of its layers on the first images, FP32 and INT8 in turn."""
     parts = {"network": slice(None)}
     parts |= {name: slice(at, at + 1) for at, name in enumerate(float32)}
-    loops = [
-        looped(partial(forward, [*layers.values()][part], src[part.start or 0][:batch]))
-        for part in parts.values()
-        for layers, src in ((float32, exact), (int8, codes))
-    ]
-    timed = [each.samples_us for each in interleaved(loops, Budget(rounds=rounds))]
     rows = []
-    for name, above, below in zip(parts, timed[::2], timed[1::2], strict=True):
+    for name, part in counted(parts.items(), "timing"):
+        loops = [
+            looped(partial(forward, [*layers.values()][part], src[part.start or 0][:batch]))
+            for layers, src in ((float32, exact), (int8, codes))
+        ]
+        above, below = (each.samples_us for each in interleaved(loops, Budget(rounds=rounds)))
         middle = [f"{s.median:.1f} ± {s.spread / 2:.0%}" for s in map(summarise, (above, below))]
         ratio = paired_ratio(above, below)
         rows.append([name, *middle, str(ratio), f"{ratio.lo:.2f} to {ratio.hi:.2f}"])

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pyonednn_q.argument import check_fields
+from pyonednn_q.argument import check_fields, check_values
 from pyonednn_q.compose.choice import Choice, Option
 from pyonednn_q.compose.record import Record
 from pyonednn_q.errors import ArgumentError
@@ -54,6 +54,7 @@ _VALUES = (
     Option,
 )
 _MADE: dict[str, Any] = {"Vec": Vec, "Chain": lambda steps: Chain(*steps)}
+_HELD = {"Vec": ("value", "a number, or a list of them"), "Chain": ("steps", "a list of steps")}
 _FOLLOWS = {"Plan": ("notes",)}  # what texts once held of it, and what follows from the rest
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*_STEPS, *_VALUES, *POST_OPS)}
@@ -123,12 +124,11 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
         got = f"{name} with {', '.join(fields) or 'no fields'}"
         raise ArgumentError("text", got, "a class of a plan and its fields")
     cls = classes[name]
-    known = {} if name in _MADE else {one.name: one for one in dataclasses.fields(cls) if one.init}
-    for each in fields.keys() - known.keys() if known else ():
+    known = _known(name, cls)
+    for each in fields.keys() - known.keys():
         raise ArgumentError("text", f"{name}.{each}", "a field of that class")
-    for each, field in known.items():
-        has_none = field.default is dataclasses.MISSING is field.default_factory
-        if has_none and each not in fields:  # a constructor may have one
+    for each, is_needed in known.items():
+        if is_needed and each not in fields:
             raise ArgumentError("text", f"{name} without {each}", "all its fields")
     try:
         value = cls(**fields)
@@ -137,6 +137,29 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
     except ArgumentError as error:
         got = f"{name}.{error.argument}: {error.got}"
         raise type(error)("text", got, error.wanted) from error
-    except (TypeError, AttributeError) as error:  # of Python: no such value
-        raise ArgumentError("text", f"{name}: {error}", "the fields of that class") from error
+    except (TypeError, AttributeError) as error:  # of Python, amid what a constructor does
+        raise _misfit(name, cls, fields) from error
     return value
+
+
+def _known(name: str, cls: type) -> dict[str, bool]:
+    """Return the fields of a class, and whether a text must have each."""
+    if name in _HELD:
+        return {_HELD[name][0]: True}
+    fields = [field for field in dataclasses.fields(cls) if field.init]
+    return {
+        each.name: each.default is dataclasses.MISSING is each.default_factory for each in fields
+    }
+
+
+def _misfit(name: str, cls: type, fields: Mapping[str, Any]) -> ArgumentError:
+    """Say which field no constructor can use."""
+    if name in _HELD:
+        field, wanted = _HELD[name]
+        return ArgumentError("text", f"{name}.{field}: {shown(fields[field])}", wanted)
+    try:
+        check_values(cls, fields)
+    except ArgumentError as error:
+        return ArgumentError("text", f"{name}.{error.argument}: {error.got}", error.wanted)
+    got = ", ".join(f"{field} {shown(value)}" for field, value in fields.items())
+    return ArgumentError("text", f"{name} of {got}", "values that go together")

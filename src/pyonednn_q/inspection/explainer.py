@@ -24,6 +24,7 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.source import Codes
 from pyonednn_q.ops.staged import SourceLevels
+from pyonednn_q.report.progress import counted
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class _Search:
             self.is_supposed |= not missing
 
     def _tried(self, outputs: Outputs, supposing: str) -> Iterator[tuple[Agreement, Array]]:
-        for arithmetic in named_arithmetics():
+        for arithmetic in counted(named_arithmetics(), "trying arithmetics"):
             codes = arithmetic.codes(outputs)
             if codes is not None:
                 equal = int((codes == self.theirs).sum())

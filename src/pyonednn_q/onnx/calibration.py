@@ -36,7 +36,7 @@ from pyonednn_q.onnx.quantized_form import (
     with_quantizers,
 )
 from pyonednn_q.onnx.shared_layers import with_known_operators
-from pyonednn_q.quantize.group_search import smallest_group
+from pyonednn_q.quantize.group_search import most_questions, smallest_group
 from pyonednn_q.quantize.layer_sensitivity import LayerSensitivity
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
@@ -273,11 +273,14 @@ class Calibration(Told):
         if reached < least:
             raise ArgumentError("least", f"{least:g}, where no layer is INT8", f"<= {reached:g}")
         order = [name for name in self.sensitivity() if name not in self.floats]
-        with Progress(tries, "layers that the metric needs in floats") as progress:
+        most = most_questions(len(order))
+        total = most if tries is None else min(tries, most)
+        with Progress(total, "layers that the metric needs in floats") as progress:
 
             def suffices(names: Sequence[str]) -> bool:
+                enough = bool(names) and reached_with(names) >= least
                 progress.tick()
-                return bool(names) and reached_with(names) >= least
+                return enough
 
             group = smallest_group(order, suffices, tries)
         return self._with(group, dtype)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import each, flag, whole
+from pyonednn_q.argument import count, each, flag, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Network
@@ -43,7 +43,7 @@ from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.weight_widths import Traces, WeighedLayer
-from pyonednn_q.report.progress import Progress, length
+from pyonednn_q.report.progress import Progress
 
 if TYPE_CHECKING:
     from pyonednn_q.quantize.estimator import Estimator
@@ -145,7 +145,7 @@ def calibrate(
     )
     refuse_torch(model)
     source = model if isinstance(model, (Graph, Network)) else load(model)
-    with Progress(length(batches), "calibrate") as progress:
+    with Progress(count("batches", batches), "calibrate") as progress:
         samples = progress.over(each("batches", batches))
         if isinstance(source, Network):
             samples, first = _peeked(samples, source.inputs)

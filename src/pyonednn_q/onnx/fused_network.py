@@ -27,6 +27,7 @@ from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode, fused_nodes
 from pyonednn_q.onnx.selection_operations import selection_nodes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.report.progress import counted
 from pyonednn_q.shown import shortened, shown
 
 Tables = dict[str, tuple[str, Lookup]]  # what is looked up: in which tensor, and how
@@ -46,7 +47,8 @@ def with_kernels(graph: Graph) -> Graph:
         Layers that are refused, as `fuse` was asked to.
     """
     nodes = fused_nodes(graph)
-    known = tuple(each for node in nodes for each in _with_kernel(node, graph))
+    todo = counted(nodes, "preparing nodes")
+    known = tuple(each for node in todo for each in _with_kernel(node, graph))
     are_same = len(known) == len(nodes) and all(a is b for a, b in zip(known, nodes, strict=True))
     return graph if are_same else replace(graph, nodes=known)
 

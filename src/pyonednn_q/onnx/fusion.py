@@ -29,6 +29,7 @@ from pyonednn_q.onnx.passes import passed, prepared
 from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
+from pyonednn_q.report.progress import counted
 from pyonednn_q.shown import shown
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -133,9 +134,10 @@ class _Fusion:
     def result(self) -> Graph:
         graph = self._graph
         # From the back: of two layers that meet in an addition, the later one takes it.
-        for node in reversed(graph.nodes):
-            multiplies = node.row.multiplies or node.row is kinds.MATMUL_BITS
-            if multiplies and not self._view.is_taken(node):
+        last = reversed(graph.nodes)
+        layers = [n for n in last if n.row.multiplies or n.row is kinds.MATMUL_BITS]
+        for node in counted(layers, "composing layers"):
+            if not self._view.is_taken(node):
                 self._add_layer(node)
         for node in graph.nodes:
             if self._may_compute_codes(node) and not self._view.is_taken(node):
@@ -268,11 +270,8 @@ class _Fusion:
         readers = [view.only_reader(name) for name in node.outputs]
         stores = [each for each in readers if each is not None and each.row is kinds.QUANTIZE]
         lengths = node.input(1)
-        if (
-            codes is None
-            or len(stores) < len(readers)
-            or (lengths and lengths not in view.constants)
-        ):
+        is_known = not lengths or lengths in view.constants
+        if codes is None or len(stores) < len(readers) or not is_known:
             return
         known = [view.quantizer(each) for each in stores]
         if any(each is None or each.q != codes.q for each in known):

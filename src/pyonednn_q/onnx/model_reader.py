@@ -40,6 +40,7 @@ from pyonednn_q.onnx.tensor_reader import MOST_DIMS, TensorReader, refused
 from pyonednn_q.onnx.their_operators import with_operators_of_onnx
 from pyonednn_q.onnx.wire import count_fields, fields_of
 from pyonednn_q.onnx.written_out import with_parts_written_out
+from pyonednn_q.report.progress import counted
 from pyonednn_q.shown import install, shortened, shown
 
 if TYPE_CHECKING:
@@ -208,7 +209,8 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         raise ArgumentError("model", f"{len(source.node)} nodes", f"at most {max_nodes}")
     if len(source.sparse_initializer):
         raise refused("make them dense", "sparse initializers")
-    constants = {each.name: reader.array(each) for each in source.initializer}
+    stored = counted(source.initializer, "reading constants")
+    constants = {each.name: reader.array(each) for each in stored}
     if not all(map(is_own_function, proto.functions)):
         proto = _inlined(proto, max_nodes)
     nodes = _nodes(proto.graph.node, reader, constants)

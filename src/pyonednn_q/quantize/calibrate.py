@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyonednn_q.argument import each, flag, function, instance, named, one_of, whole
+from pyonednn_q.argument import count, each, flag, function, instance, named, one_of, whole
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.quantize.distribution import DISTRIBUTIONS, Distribution, checked_percent
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.quantize.sample_extremes import AGGREGATES, SampleExtremes
-from pyonednn_q.report.progress import counted, length
+from pyonednn_q.report.progress import counted
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def gathered(
     """
     states: dict[str, Estimator] = {}
     seen = 0
-    total = min(filter(None, (limit, length(batches))), default=None)
+    total = min(filter(None, (limit, count("batches", batches))), default=None)
     read = islice(each("batches", batches), limit)
     for batch in counted(read, "collect", total) if progress else read:
         try:

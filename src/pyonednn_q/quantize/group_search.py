@@ -7,9 +7,10 @@ goes what can be left out, in halves, quarters and so on, down to one. Source of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["smallest_group"]
+__all__ = ["most_questions", "smallest_group"]
 
 Group = tuple[str, ...]
 
@@ -48,6 +49,19 @@ def smallest_group(
     return min((group for group, does in known.items() if does), key=len)
 
 
+def most_questions(count: int) -> int:
+    """Return how often `smallest_group` asks of so many names at most."""
+    lengths = range(1, count + 1)
+    rests = (sum(math.ceil(long / size) for size in _sizes(long)) for long in lengths)
+    return 2 * count.bit_length() + max(rests, default=0)
+
+
+def _sizes(long: int) -> list[int]:
+    """Return how many names of a group are left out together: half of them, a quarter and so on."""
+    half = (long + 1) // 2
+    return [half >> at for at in range(half.bit_length())]
+
+
 def _candidates(names: Group, known: dict[Group, bool]) -> Iterator[Group]:
     """Give one group after another to try; what `known` says of it afterwards decides the next."""
     short, long = 0, 1
@@ -61,11 +75,10 @@ def _candidates(names: Group, known: dict[Group, bool]) -> Iterator[Group]:
         middle = (short + long) // 2
         yield names[:middle]
         short, long = (short, middle) if known[names[:middle]] else (middle, long)
-    group, size = names[:long], (long + 1) // 2
-    while size:
+    group = names[:long]
+    for size in _sizes(long):
         # From the back: what helps least goes first.
         for end in range(len(group), 0, -size):
             rest = group[: max(end - size, 0)] + group[end:]
             yield rest
             group = rest if known[rest] else group
-        size //= 2

@@ -98,10 +98,14 @@ def counted(items: Iterable[Item], name: str, total: int | None = None) -> Itera
 
 
 def length(items: Any) -> int | None:  # noqa: ANN401
-    """Return how many items there are; None: nobody knows (torch's loaders of streams raise)."""
+    """Return how many items there are; None: nobody knows.
+
+    Torch's loaders of streams say so by the TypeError of what has no length. Another exception is
+    a fault of a caller's own length, and comes through.
+    """
     try:
         return len(items)
-    except Exception:
+    except TypeError:
         return None
 
 

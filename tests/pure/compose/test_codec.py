@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.argument import fits
+from pyonednn_q.compose.codec import loads
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, Error
@@ -84,6 +85,37 @@ def test_an_unknown_field_is_named() -> None:
     wanted = r"^text: got PrimitiveFacts\.extra; wanted a field of that class"
     with pytest.raises(ArgumentError, match=wanted):
         Plan.from_json(json.dumps(plain))
+
+
+@pytest.mark.parametrize(
+    ("worse", "message"),
+    [
+        ({"is": "Vec"}, r"Vec without value; wanted all its fields"),
+        ({"is": "Vec", "value": 1.0, "axis": 1}, r"Vec\.axis; wanted a field of that class"),
+        ({"is": "Chain"}, r"Chain without steps; wanted all its fields"),
+        ({"is": "Chain", "steps": 7}, r"Chain\.steps: 7; wanted a list of steps"),
+        ({"is": "Interval", "lo": 1.0, "hi": "x"}, r"Interval\.lo: 1\.0; wanted Vec"),
+        ({"is": "Exactness", "rank": 2, "levels": "x"}, r"Exactness\.levels: 'x'; wanted an int"),
+    ],
+)
+def test_what_no_constructor_takes_is_told_in_our_words(
+    worse: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=f"^text: got {message}"):
+        loads(json.dumps({"schema": 1, "value": worse}))
+
+
+def test_no_text_is_refused_in_pythons_words() -> None:
+    plain = json.loads(compose(CHAIN, FACTS).to_json())
+    refused: list[ArgumentError] = []
+    for seed in range(1000):
+        try:
+            Plan.from_json(changed(plain, random.Random(seed)))
+        except ArgumentError as error:
+            refused.append(error)
+    of_python = [e for e in refused if isinstance(e.__cause__, (TypeError, AttributeError))]
+    assert len(of_python) > 10
+    assert not [str(e) for e in of_python if str(e.__cause__) in str(e)]
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])

@@ -349,6 +349,15 @@ def test_a_stream_has_no_length() -> None:
     assert states["x"].range() == collect(lambda x: {"x": x}, list(DATA))["x"].range()
 
 
+def test_a_length_that_fails_is_refused_by_name() -> None:
+    class Lost(Stream):
+        def __len__(self) -> int:
+            raise OSError
+
+    with pytest.raises(ArgumentError, match=r"^batches: got .*, whose length raises OSError; "):
+        collect(lambda x: {"x": x}, Lost())
+
+
 def gone() -> Iterator[np.ndarray]:
     yield DATA
     msg = "the disk is gone"

@@ -131,6 +131,17 @@ class Stream:
         return iter([1, 2])
 
 
+def test_what_else_a_length_raises_comes_through() -> None:
+    class Lost(list[int]):
+        def __len__(self) -> int:
+            msg = "the disk is gone"
+            raise OSError(msg)
+
+    for asked in (length, lambda items: list(counted(items, "lost"))):
+        with pytest.raises(OSError, match="the disk is gone"):
+            asked(Lost())
+
+
 def test_a_stream_has_no_length() -> None:
     assert length([1, 2]) == 2
     assert length(Stream()) is None
