@@ -120,7 +120,10 @@ def compose(
         form = (
             exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
         )
-    steps = (*_known_later(facts), *form.steps)
+    # What comes later stands first: the map, scaled as the accumulator is, then scales of rows.
+    first = (Binary("add", Leaf(ACC_MAP)),) if facts.acc_map else ()
+    rows = () if facts.row_scale is None else (Binary("mul", facts.row_scale),)
+    steps = (*first, *rows, *form.steps)
     # Without rules nothing is chosen either; the exact form's bits are promised.
     chosen: Policy | None = "bitwise" if exact_rounding else policy
     try:
@@ -224,14 +227,6 @@ def _sums(
         trace=Trace(),
         sums=True,
     )
-
-
-def _known_later(facts: PrimitiveFacts) -> tuple[Step, ...]:
-    """Return what adds the map to the accumulator, scaled as that is, and then scales its rows."""
-    steps: tuple[Step, ...] = (Binary("add", Leaf(ACC_MAP)),) if facts.acc_map else ()
-    if facts.row_scale is not None:
-        steps = (*steps, Binary("mul", facts.row_scale))
-    return steps
 
 
 def _check(facts: PrimitiveFacts) -> None:
