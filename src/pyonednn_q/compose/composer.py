@@ -31,7 +31,7 @@ from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import FLT_MAX, Acc, Dst, Item, not_storable
 from pyonednn_q.rewrite.rule import BITWISE, Event, Policy, RuleSet, Trace, permits
-from pyonednn_q.rewrite.rules.affine import absorb_affine_in_acc
+from pyonednn_q.rewrite.rules.affine import absorb_affine_in_acc, absorbed
 
 Scales = Literal["folded", "separate"]
 
@@ -296,7 +296,7 @@ def _with_store(acc: Acc, store: Affine, policy: Policy) -> Acc | None:
     """
     if not permits(policy, absorb_affine_in_acc.exactness):
         return None
-    match absorb_affine_in_acc.function(acc, store):
+    match absorbed(acc, store):
         case (Acc() as taken,) if taken.shift.is_integer:
             return taken
     return None
