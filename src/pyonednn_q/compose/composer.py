@@ -31,7 +31,7 @@ from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import FLT_MAX, Acc, Dst, Item, not_storable
 from pyonednn_q.rewrite.rule import BITWISE, Event, Policy, RuleSet, Trace, permits
-from pyonednn_q.rewrite.rules.affine import absorb_affine_in_acc
+from pyonednn_q.rewrite.rules.affine import absorb_affine_in_acc, absorbed
 
 Scales = Literal["folded", "separate"]
 
@@ -120,7 +120,10 @@ def compose(
         form = (
             exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
         )
-    steps = (*_known_later(facts), *form.steps)
+    # What comes later stands first: the map, scaled as the accumulator is, then scales of rows.
+    first = (Binary("add", Leaf(ACC_MAP)),) if facts.acc_map else ()
+    rows = () if facts.row_scale is None else (Binary("mul", facts.row_scale),)
+    steps = (*first, *rows, *form.steps)
     # Without rules nothing is chosen either; the exact form's bits are promised.
     chosen: Policy | None = "bitwise" if exact_rounding else policy
     try:
@@ -226,14 +229,6 @@ def _sums(
     )
 
 
-def _known_later(facts: PrimitiveFacts) -> tuple[Step, ...]:
-    """Return what adds the map to the accumulator, scaled as that is, and then scales its rows."""
-    steps: tuple[Step, ...] = (Binary("add", Leaf(ACC_MAP)),) if facts.acc_map else ()
-    if facts.row_scale is not None:
-        steps = (*steps, Binary("mul", facts.row_scale))
-    return steps
-
-
 def _check(facts: PrimitiveFacts) -> None:
     """Refuse zero points that the primitive does not have, and scales that come too late."""
     for name in ("src", "wei"):
@@ -301,7 +296,7 @@ def _with_store(acc: Acc, store: Affine, policy: Policy) -> Acc | None:
     """
     if not permits(policy, absorb_affine_in_acc.exactness):
         return None
-    match absorb_affine_in_acc.function(acc, store):
+    match absorbed(acc, store):
         case (Acc() as taken,) if taken.shift.is_integer:
             return taken
     return None

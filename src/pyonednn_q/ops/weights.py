@@ -39,6 +39,7 @@ _FLOATS = (
     "real values: array.astype('float32'), or float16 or bfloat16; or int8 or uint8 codes, with "
     "wei_q and src_q"
 )
+_CODES = "int8 or uint8, with wei_q: src_q says that sums are of integers"
 _BIAS = (
     "array.astype('float32') if these are real values, array.astype('int32') if they are units of "
     "the accumulator"
@@ -226,9 +227,11 @@ class Weights:
         ArgumentError, DTypeError, ShapeError
             Weights and `wei_q`, or weights and source, that do not go together.
         """
+        wanted = _CODES if is_int8 else _FLOATS
         if wei_q is not None:
             instance("wei_q", wei_q, QParams)
-        dtype = dtypes.from_numpy(wei.dtype, "wei", _wanted(wei_q, is_int8=is_int8))
+            wanted = f"{dtypes.numpy_dtype(wei_q.dtype)}, as wei_q says"
+        dtype = dtypes.from_numpy(wei.dtype, "wei", wanted)
         if wei_q is None:
             if is_int8:
                 got = f"None for {dtype} weights"
@@ -257,13 +260,6 @@ class Weights:
 
 
 _FROM_FLOAT = "from_float, which quantizes weights itself"
-
-
-def _wanted(wei_q: QParams | None, *, is_int8: bool) -> str:
-    """Return the weights that are accepted, in words."""
-    if wei_q is not None:
-        return f"{dtypes.numpy_dtype(wei_q.dtype)}, as wei_q says"
-    return "int8 or uint8, with wei_q: src_q says that sums are of integers" if is_int8 else _FLOATS
 
 
 def _is_of_bytes(array: Array) -> bool:
