@@ -11,6 +11,7 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.reading import told
 from pyonednn_q.shown import meant, shown
 
 __all__ = ["DescriptionTable", "at", "whole_numbers"]
@@ -34,7 +35,8 @@ class DescriptionTable:
 
     def __init__(self, value: object, path: str = "") -> None:
         if not isinstance(value, dict):
-            raise ArgumentError(path or "description", _shown(value), "a table of keys")
+            came = shown(value) if isinstance(value, Mapping) else told(value)
+            raise ArgumentError(path or "description", came, "a table of keys")
         self._values: dict[object, object] = value
         self._asked: list[str] = []
         self.here = path
@@ -70,14 +72,14 @@ class DescriptionTable:
         if value is None:
             return []
         if type(value) is not list:  # as parsers make them
-            raise ArgumentError(self.path(key), _shown(value), "a list")
+            raise ArgumentError(self.path(key), told(value), "a list")
         return [(f"{self.path(key)}[{index}]", item) for index, item in enumerate(value)]
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return the text under a key."""
         value = self._or(key, default, "a text")
         if not isinstance(value, str):
-            raise ArgumentError(self.path(key), _shown(value), "a text")
+            raise ArgumentError(self.path(key), told(value), "a text")
         return value
 
     def choice(self, key: str, allowed: Iterable[Name], default: Name | None = None) -> Name:
@@ -86,20 +88,20 @@ class DescriptionTable:
         value = self._or(key, default, _one_of(names, None))
         if isinstance(value, str) and value in names:
             return names[names.index(value)]
-        raise ArgumentError(self.path(key), _shown(value), _one_of(names, value))
+        raise ArgumentError(self.path(key), told(value), _one_of(names, value))
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Return true or false."""
         value = self._or(key, default, "true or false")
         if not isinstance(value, bool):
-            raise ArgumentError(self.path(key), _shown(value), "true or false")
+            raise ArgumentError(self.path(key), told(value), "true or false")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
         """Return the number under a key."""
         value = self._or(key, default, "a number")
         if not _is_number(value):
-            raise ArgumentError(self.path(key), _shown(value), "a number")
+            raise ArgumentError(self.path(key), told(value), "a number")
         return _float(value, self.path(key))
 
     def whole(self, key: str, default: int | None = None, *, lo: int = -(2**31)) -> int:
@@ -107,7 +109,7 @@ class DescriptionTable:
         wanted = "a whole number" if lo < 0 else f"a whole number from {lo} on"
         value = self._or(key, default, wanted)
         if not _is_whole(value) or not lo <= value < 2**31:
-            raise ArgumentError(self.path(key), _shown(value), wanted)
+            raise ArgumentError(self.path(key), told(value), wanted)
         return int(value)
 
     def dims(self, key: str, *, lo: int = 1) -> tuple[int, ...]:
@@ -165,11 +167,11 @@ def at(path: str, names: Mapping[str, str] = _NONE) -> Iterator[None]:
 def whole_numbers(value: object, path: str, *, lo: int) -> tuple[int, ...]:
     """Return a list of whole numbers, none of them below `lo`, each of 32 bits at most."""
     if type(value) is not list or not value:
-        raise ShapeError(path, _shown(value), "a list of whole numbers")
+        raise ShapeError(path, told(value), "a list of whole numbers")
     for index, item in enumerate(value):
         if not _is_whole(item) or not lo <= item < 2**31:
             where = f"{path}[{index}]"
-            raise ShapeError(where, _shown(item), f"a whole number from {lo} on")
+            raise ShapeError(where, told(item), f"a whole number from {lo} on")
     return tuple(value)
 
 
@@ -189,11 +191,11 @@ def _is_number(value: object) -> bool:
 
 def _numbers(value: object, path: str) -> list[float]:
     if type(value) is not list or not value:
-        raise ArgumentError(path, _shown(value), "a list of numbers")
+        raise ArgumentError(path, told(value), "a list of numbers")
     for index, item in enumerate(value):
         if not _is_number(item):
             where = path if len(value) == 1 else f"{path}[{index}]"
-            raise ArgumentError(where, _shown(item), "a number")
+            raise ArgumentError(where, told(item), "a number")
     return [_float(item, path) for item in value]
 
 
@@ -201,15 +203,4 @@ def _float(value: float, path: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ArgumentError(path, _shown(value), "one that float64 can hold") from None
-
-
-def _shown(value: object) -> str:
-    """Name a value as short as a message needs it."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, dict):
-        return "a table"
-    if isinstance(value, list):
-        return f"a list of {list.__len__(value)}"
-    return shown(value).lower() if isinstance(value, bool) else shown(value)
+        raise ArgumentError(path, told(value), "one that float64 can hold") from None
