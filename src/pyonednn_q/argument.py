@@ -30,7 +30,6 @@ __all__ = [
     "applied",
     "broadcast",
     "check_fields",
-    "check_values",
     "content",
     "count",
     "each",
@@ -310,25 +309,23 @@ def _listed(argument: str, values: Any, wanted: str) -> list[Any]:  # noqa: ANN4
 _WIDEST = 2**63 - 1
 
 
-def check_fields(value: Any) -> None:  # noqa: ANN401 - a dataclass
+def check_fields(value: Any, kind: type | None = None) -> None:  # noqa: ANN401 - a dataclass
     """Refuse a dataclass whose fields are of other types than they are annotated with.
 
-    Annotations may name what is in the module of its class when the program runs.
+    Annotations may name what is in the module of its class when the program runs. With `kind`, the
+    value is a namespace of some fields of that class.
 
     Raises
     ------
     ArgumentError
         Naming the field.
     """
-    cls: Any = type(value)
-    check_values(cls, {name: getattr(value, name) for name in _hints(cls)})
-
-
-def check_values(cls: type, values: Mapping[str, Any]) -> None:
-    """Refuse values for fields of a dataclass, as `check_fields` does; some may be missing."""
-    for name, hint in _hints(cls).items():
-        if name in values and not fits(values[name], hint):
-            raise ArgumentError(name, shown(values[name]), _words(hint))
+    for name, hint in _hints(kind or type(value)).items():
+        if kind is not None and not hasattr(value, name):
+            continue
+        field = getattr(value, name)
+        if not fits(field, hint):
+            raise ArgumentError(name, shown(field), _words(hint))
 
 
 def _words(hint: Any) -> str:  # noqa: ANN401 - an annotation

@@ -6,9 +6,10 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
-from pyonednn_q.argument import check_fields, check_values
+from pyonednn_q.argument import check_fields
 from pyonednn_q.compose.choice import Choice, Option
 from pyonednn_q.compose.record import Record
 from pyonednn_q.errors import ArgumentError
@@ -158,7 +159,7 @@ def _misfit(name: str, cls: type, fields: Mapping[str, Any]) -> ArgumentError:
         field, wanted = _HELD[name]
         return ArgumentError("text", f"{name}.{field}: {shown(fields[field])}", wanted)
     try:
-        check_values(cls, fields)
+        check_fields(SimpleNamespace(**fields), cls)
     except ArgumentError as error:
         return ArgumentError("text", f"{name}.{error.argument}: {error.got}", error.wanted)
     got = ", ".join(f"{field} {shown(value)}" for field, value in fields.items())
