@@ -9,6 +9,7 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q.native import runtime
+from support.isa import limit
 from support.oracles import calls, litert_layers, onnx_layers
 from support.oracles.layers import KINDS, Layer, drawn
 
@@ -71,8 +72,8 @@ def test_onnxruntime_s_own_saturation_is_told() -> None:
     """On a CPU without VNNI its products of u8 and s8 saturate in pairs."""
     for package in ("onnxruntime", "onnx"):
         pytest.importorskip(package, reason=f"{package} is not installed: pip install .[oracles]")
-    if runtime.isa().has_vnni():
-        pytest.skip("this CPU has VNNI: nothing saturates")
+    if runtime.isa().has_vnni() or limit() is not None:
+        pytest.skip("nothing saturates with VNNI, which onnxruntime takes under a limit, too")
     rng = np.random.default_rng(1)
     src = rng.integers(0, 256, (2, 32, 9, 9)).astype(np.uint8)
     wei = rng.integers(-30, 31, (16, 32, 3, 3)).astype(np.int8)

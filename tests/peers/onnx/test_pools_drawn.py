@@ -18,6 +18,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 import numpy as np
 
 from pyonednn_q.errors import ShapeError
+from pyonednn_q.native import runtime
 from pyonednn_q.network import Network, Node, Pool
 from support.pools.cases import PoolCase, draw
 from support.pools.text import IGNORED_SINCE
@@ -108,7 +109,9 @@ def test_drawn_pools(pytestconfig: pytest.Config) -> None:
         for name, why in verdict.refused.items():
             known = [words for words, holds in REFUSED.items() if words in why and holds(case)]
             elsewhere = any(each in why for each in _ELSEWHERE)
-            elsewhere &= case.pool != "MaxPool" or "reference loops" not in why
+            # Maxima of codes of few channels have no kernel on AVX2.
+            has_maxima = runtime.isa().has_avx512() or case.form == "float"
+            elsewhere &= case.pool != "MaxPool" or "reference loops" not in why or not has_maxima
             if not (verdict.open or known or elsewhere):
                 faults.append(f"{case}: {name} refuses, {why}")
             tally.update(f"refused: {words}" for words in known[:1])

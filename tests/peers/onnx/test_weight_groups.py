@@ -38,6 +38,8 @@ def proto(whole: bool = False, rows: Any = "rows", opset: int = 21) -> Any:
     arrays = {name: weights(IC, IC) for name in "qkv"}
     arrays |= {"g": weights(96, IC, along=1), "h": weights(96, 40), "m": weights(40, 8)}
     arrays |= {"gb": rng.integers(-4, 4, 96).astype(F), "gain": SPREAD, "shift": SPREAD[::-1] / 9}
+    if whole:  # so that no sum has more than 24 bits
+        arrays["m"] = np.sign(arrays["m"])
     arrays = {k: v for k, v in arrays.items() if not (whole and k in {"gain", "shift"})}
     if not whole:  # channels between the two differ, and weights make up for it
         wide = np.exp(np.linspace(-2, 2, 96)).astype(F)[:, None]
