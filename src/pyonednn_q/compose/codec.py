@@ -54,8 +54,11 @@ _VALUES = (
     Choice,
     Option,
 )
-_MADE: dict[str, Any] = {"Vec": Vec, "Chain": lambda steps: Chain(*steps)}
-_HELD = {"Vec": ("value", "a number, or a list of them"), "Chain": ("steps", "a list of steps")}
+# Made of one field, by its name: what makes them, and what would do.
+_MADE: dict[str, tuple[str, Any, str]] = {
+    "Vec": ("value", Vec, "a number, or a list of them"),
+    "Chain": ("steps", lambda steps: Chain(*steps), "a list of steps"),
+}
 _FOLLOWS = {"Plan": ("notes",)}  # what texts once held of it, and what follows from the rest
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*_STEPS, *_VALUES, *POST_OPS)}
@@ -87,7 +90,8 @@ def loads(text: str, classes: Mapping[str, type] | None = None) -> object:
         got = f"schema {shown(data.get('schema'))}" if isinstance(data, dict) else shown(data)
         raise ArgumentError("text", got, f"schema {SCHEMA}")
     try:
-        return _value(data["value"], {**_CLASSES, **_MADE, **(classes or {})})
+        makers = {name: make for name, (_, make, _) in _MADE.items()}
+        return _value(data["value"], {**_CLASSES, **makers, **(classes or {})})
     except RecursionError:
         got = "values in values without end"
         raise ArgumentError("text", got, "some levels of them") from None
@@ -145,8 +149,8 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
 
 def _known(name: str, cls: type) -> dict[str, bool]:
     """Return the fields of a class, and whether a text must have each."""
-    if name in _HELD:
-        return {_HELD[name][0]: True}
+    if name in _MADE:
+        return {_MADE[name][0]: True}
     fields = [field for field in dataclasses.fields(cls) if field.init]
     return {
         each.name: each.default is dataclasses.MISSING is each.default_factory for each in fields
@@ -155,8 +159,8 @@ def _known(name: str, cls: type) -> dict[str, bool]:
 
 def _misfit(name: str, cls: type, fields: Mapping[str, Any]) -> ArgumentError:
     """Say which field no constructor can use."""
-    if name in _HELD:
-        field, wanted = _HELD[name]
+    if name in _MADE:
+        field, _, wanted = _MADE[name]
         return ArgumentError("text", f"{name}.{field}: {shown(fields[field])}", wanted)
     try:
         check_fields(SimpleNamespace(**fields), cls)

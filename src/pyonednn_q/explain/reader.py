@@ -35,6 +35,7 @@ class DescriptionTable:
 
     def __init__(self, value: object, path: str = "") -> None:
         if not isinstance(value, dict):
+            # Another mapping is no table here, and "got a table" would say nothing.
             came = shown(value) if isinstance(value, Mapping) else told(value)
             raise ArgumentError(path or "description", came, "a table of keys")
         self._values: dict[object, object] = value

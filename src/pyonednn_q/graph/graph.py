@@ -309,13 +309,14 @@ class Graph:
     def drawing(self, us: Mapping[str, float]) -> str:
         """Return a drawing as HTML, with the microseconds of nodes, by name, where these are."""
         times = named("us", us, int, float)
+        whole = sum(times.values()) or 1.0
         inputs = self.inputs.items()
         boxes = [Box("input", name, "end", f"{name}: {info}", ()) for name, info in inputs]
         makers = {name: at for at, name in enumerate(self.inputs)}
         for node in self.nodes[:_MOST]:
             reads = tuple(dict.fromkeys(makers[name] for name in node.inputs if name in makers))
             makers.update((name, len(boxes)) for name in node.outputs if name)
-            share = times.get(node.name, 0.0) / (sum(times.values()) or 1.0)
+            share = times.get(node.name, 0.0) / whole
             measured = f"{times[node.name]:.1f} us" if node.name in times else ""
             boxes.append(Box(node.kind, node.name, "node", str(node), reads, "", measured, share))
         for name, info in self.outputs.items():

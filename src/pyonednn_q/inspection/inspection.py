@@ -178,7 +178,7 @@ class Inspection(Told):
 
     def _parts(self) -> Iterator[str | Table]:
         yield self.problem
-        yield Table([Column(""), Column("")], self._lines())
+        yield Table([Column("part"), Column("value")], self._lines())
 
     def _lines(self) -> list[tuple[str, str]]:
         plan = [("exactness", self.exactness)] if self.exactness else []

@@ -109,8 +109,8 @@ def test_drawn_pools(pytestconfig: pytest.Config) -> None:
         for name, why in verdict.refused.items():
             known = [words for words, holds in REFUSED.items() if words in why and holds(case)]
             elsewhere = any(each in why for each in _ELSEWHERE)
-            # Maxima of codes of few channels have no kernel on AVX2.
-            has_maxima = runtime.isa().has_avx512() or case.form == "float"
+            # On AVX2, oneDNN has no kernel for maxima of codes of some small tensors.
+            has_maxima = runtime.isa().has_avx512() or name != "emulate" or case.form == "float"
             elsewhere &= case.pool != "MaxPool" or "reference loops" not in why or not has_maxima
             if not (verdict.open or known or elsewhere):
                 faults.append(f"{case}: {name} refuses, {why}")
