@@ -187,7 +187,8 @@ def _fields(form: Type, table: Any) -> dict[str, Any]:  # noqa: ANN401
     if tags:
         tag_field = tables[0].tag_field
         fields[tag_field] = LiteralType(tuple(tags))
-        tables = [tags[tag]] if (tag := table.get(tag_field)) in tags else []
+        tag = table.get(tag_field)
+        tables = [tags[tag]] if isinstance(tag, str) and tag in tags else []
     return fields | {each.encode_name: each.type for one in tables for each in one.fields}
 
 

@@ -9,15 +9,15 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.composer import Scales, compose
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.explain.layer_tables import KEYS, Tables, read_facts, read_problem
-from pyonednn_q.explain.reader import DescriptionTable, at
-from pyonednn_q.explain.step_tables import fake_quantize, read_step
+from pyonednn_q.explain.layer_tables import KEYS, AnyLayer, DstTable
+from pyonednn_q.explain.reader import at, read_table
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes, quantizes_to
 from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.primitive.isa import Facts
+from pyonednn_q.reading import place, told
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.ends import is_noise
 from pyonednn_q.rewrite.rule import Policy, RuleSet
@@ -104,46 +104,51 @@ def read(value: object) -> Description:
     >>> [op.text() for op in layer.plan().post_ops]
     ['eltwise_relu']
     """
-    tables = Tables.of(value)
-    top = tables.top
-    title = top.text("title", "")
-    problem = read_problem(tables)
-    facts = read_facts(tables, problem)
-    steps = [read_step(item, path, facts.channels) for path, item in top.items("chain")]
-    ending, reading = _store(tables.dst, facts)
-    policy: Policy = top.choice("policy", POLICIES, "real")
-    scales: Scales = top.choice("scales", get_args(Scales), "folded")
-    exact = top.flag("exact_rounding", default=False)
-    tables.end()
-    chain = Chain(*steps, ending)
-    return Description(title, problem, facts, chain, reading, policy, scales, exact)
+    table = read_table(_written_out(value), AnyLayer)
+    problem = table.problem()
+    facts = table.facts(problem)
+    steps = [step.made(f"chain[{index}]", facts.channels) for index, step in enumerate(table.chain)]
+    ending, reading = _store(table.dst, facts)
+    how = (table.policy, table.scales, table.exact_rounding)
+    return Description(table.title, problem, facts, Chain(*steps, ending), reading, *how)
 
 
-def _store(dst: DescriptionTable, facts: PrimitiveFacts) -> tuple[Chain, Chain]:
+def _written_out(value: object) -> object:
+    """Return the tables with those of which only a name was said: dst by its type, steps."""
+    if not isinstance(value, dict):
+        raise ArgumentError("description", told(value), "a table of keys")
+    tables = dict(value)
+    if isinstance(dst := tables.get("dst"), str):
+        tables["dst"] = {"dtype": dst}
+    if isinstance(chain := tables.get("chain"), list):
+        tables["chain"] = [{"step": step} if isinstance(step, str) else step for step in chain]
+    return tables
+
+
+def _store(dst: DstTable, facts: PrimitiveFacts) -> tuple[Chain, Chain]:
     """Return the steps of dst's FakeQuantize, and what turns dst into a real value."""
-    if dst.get("fake_quantize") is None:
+    if dst.fake_quantize is None:
         scale = Vec(facts.dst_scale)
         return Chain(), _reading(scale, -scale * float(facts.dst_zero_point))
     for key in ("scale", "zero_point"):
-        if dst.get(key) is not None:
-            raise ArgumentError(dst.path(key), "a value", "nothing beside fake_quantize")
-    table = dst.table("fake_quantize")
-    fq = fake_quantize(table, facts.channels)
-    table.end()
+        if getattr(dst, key) is not None:
+            raise ArgumentError(place("dst", key), "a value", "nothing beside fake_quantize")
+    here = "dst.fake_quantize"
+    fq = dst.fake_quantize.made(here, facts.channels)
     if not dtypes.is_integer(facts.dst):
-        with at(table.here):
+        with at(here):
             return fq.chain(), Chain()
     least, greatest = dtypes.qmin(facts.dst), dtypes.qmax(facts.dst)
     lowest, highest = fq.output_low, fq.output_low + float(fq.levels - 1)
     if quantizes_to(fq) and lowest.least >= least and highest.greatest <= greatest:
-        with at(table.here):
+        with at(here):
             return fq.chain(), Chain()
     if fq.levels > greatest - least + 1:
         wanted = f"at most {greatest - least + 1}: dst is {facts.dst}"
-        raise ArgumentError(table.path("levels"), str(fq.levels), wanted)
+        raise ArgumentError(place(here, "levels"), str(fq.levels), wanted)
     if fq.is_threshold:
-        raise ArgumentError(table.here, str(fq), "outputs 0 and 1, or a float dst")
-    fq.check_levels(table.path("input_low"))
+        raise ArgumentError(here, str(fq), "outputs 0 and 1, or a float dst")
+    fq.check_levels(f"{here}.input_low")
     return _levels(fq, signed=least < 0)
 
 

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pyonednn_q.dtypes import FLOATS
-from pyonednn_q.errors import ShapeError
-from pyonednn_q.explain.reader import DescriptionTable, at, whole_numbers
-from pyonednn_q.expr.vec import Vec
+from msgspec import Meta, field
+
+from pyonednn_q.compose.composer import Scales
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.explain.reader import (
+    Const,
+    Cycle,
+    DescriptionTable,
+    Dims,
+    Numbers,
+    Size,
+    Whole,
+    at,
+    constant,
+)
+from pyonednn_q.explain.step_tables import AnyStep, FakeQuantizeTable
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.primitive.dense_facts import KINDS, PrimitiveFacts
+from pyonednn_q.primitive.dense_facts import DenseProblem, PrimitiveFacts
+from pyonednn_q.reading import told
+from pyonednn_q.rewrite.rule import Policy
 
-if TYPE_CHECKING:
-    from pyonednn_q.primitive.dense_facts import DenseProblem
-
-__all__ = ["KEYS", "Tables", "read_facts", "read_problem"]
+__all__ = ["KEYS", "AnyLayer", "LayerTable"]
 
 _MOST_CHANNELS = 1 << 20  # a list of constants for each is made
-_DTYPES = {
-    "src": ("u8", "s8", *FLOATS),
-    "wei": ("s8", "u8", *FLOATS),
-    "dst": ("u8", "s8", "s32", *FLOATS),
-}
 # Keys by the arguments that they become.
 KEYS = {
     "src": "src.dtype",
@@ -42,136 +47,137 @@ _SHAPE_KEYS = {
     "padding_lo": "padding",
     "padding_hi": "padding",
 }
+Float: TypeAlias = Literal["f32", "bf16", "f16"]
+Side = Annotated[int, Meta(ge=0, lt=2**31)]
 
 
-@dataclass(frozen=True)
-class Tables:
-    """A description's top table and those of its tensors."""
+class SrcTable(DescriptionTable):
+    """The source: shape, data type, scale and zero point."""
 
-    top: DescriptionTable
-    src: DescriptionTable
-    wei: DescriptionTable
-    dst: DescriptionTable
+    dims: Dims
+    dtype: Literal["u8", "s8"] | Float = "u8"
+    scale: float = 1.0
+    zero_point: Whole | None = None
 
-    @classmethod
-    def of(cls, value: object) -> Tables:
-        """Open the tables; dst may be a data type alone."""
-        top = DescriptionTable(value)
-        dst = top.get("dst")
-        opened = (
-            DescriptionTable({"dtype": dst}, "dst") if isinstance(dst, str) else top.table("dst")
+
+class WeiTable(DescriptionTable):
+    """The weights; `has_min` tells whether -128 may be among codes: yes, if nothing is said."""
+
+    dims: Dims
+    dtype: Literal["s8", "u8"] | Float = "s8"
+    scale: Const = 1.0
+    zero_point: Whole | None = None
+    has_min: bool | None = None
+
+
+class DstTable(DescriptionTable):
+    """The destination: codes by a scale and a zero point, or by a FakeQuantize."""
+
+    dtype: Literal["u8", "s8", "s32"] | Float = "u8"
+    scale: float | None = None
+    zero_point: Whole | None = None
+    fake_quantize: FakeQuantizeTable | None = None
+
+
+class BiasTable(DescriptionTable):
+    """The bias, in real units or those of the accumulator; values may come later."""
+
+    cycle: Numbers | None = None
+    values: Const | None = None
+    unit: Literal["real", "acc"] = "real"
+
+
+class LayerTable(DescriptionTable, tag_field="op"):
+    """A layer: its primitive, the chain behind it, and how to compose."""
+
+    src: SrcTable
+    wei: WeiTable
+    dst: DstTable = field(default_factory=DstTable)
+    bias: bool | float | Numbers | BiasTable = False
+    title: str = ""
+    chain: tuple[AnyStep, ...] = ()
+    policy: Policy = "real"
+    scales: Scales = "folded"
+    exact_rounding: bool = False
+
+    def problem(self) -> DenseProblem:
+        """Return the problem: kind, shapes and data types."""
+        types = {"src": self.src.dtype, "wei": self.wei.dtype, "dst": self.dst.dtype}
+        with at("", _SHAPE_KEYS):
+            problem = self._made(**types, bias=None if self.bias in (False, 0.0) else "f32")
+        if (channels := problem.oc) > _MOST_CHANNELS:
+            raise ShapeError("wei.dims", f"{channels} output channels", f"at most {_MOST_CHANNELS}")
+        return problem
+
+    def _made(self, **types: Any) -> DenseProblem:  # noqa: ANN401 - options of all kinds
+        raise NotImplementedError
+
+    def facts(self, problem: DenseProblem) -> PrimitiveFacts:
+        """Return the facts of the problem: scales, zero points and bias."""
+        bias, unit = self._bias(problem.oc)
+        with at("", KEYS):
+            facts = PrimitiveFacts.of(
+                problem,
+                src_scale=self.src.scale,
+                src_zero_point=self.src.zero_point,
+                wei_scale=constant(self.wei.scale, "wei.scale", problem.oc),
+                wei_zero_point=self.wei.zero_point,
+                bias=bias,
+                bias_in_acc=unit == "acc",
+                dst_scale=1.0 if self.dst.scale is None else self.dst.scale,
+                dst_zero_point=self.dst.zero_point or 0,
+            )
+        has_min = self.wei.has_min
+        if has_min is None:
+            return facts
+        if not facts.is_int8:
+            raise ArgumentError("wei.has_min", told(has_min), "nothing: these weights are no codes")
+        return replace(facts, wei_has_min=has_min)
+
+    def _bias(self, channels: int) -> tuple[Any, str]:
+        """Return the values of the bias, as far as they are known, and their unit."""
+        bias = self.bias
+        if not isinstance(bias, BiasTable):
+            is_known = bias is not True and bias is not False and bias != 0.0
+            return (constant(bias, "bias", channels) if is_known else None), "real"
+        if bias.cycle is None:
+            return constant(bias.values, "bias.values", channels), bias.unit
+        if bias.values is not None:
+            raise ArgumentError("bias.values", "a value", "nothing beside cycle")
+        return constant(Cycle(cycle=bias.cycle), "bias", channels), bias.unit
+
+
+class _ConvTable(LayerTable, tag="convolution"):
+    groups: Size = 1
+    stride: Size | Dims = 1
+    dilation: Size | Dims = 1
+    padding: Side | Annotated[list[Side | list[Side]], Meta(min_length=1)] = 0
+
+    make: ClassVar[type[ConvProblem | DeconvProblem]] = ConvProblem
+
+    def _made(self, **types: Any) -> DenseProblem:  # noqa: ANN401
+        keys = ("groups", "stride", "dilation", "padding")
+        return self.make.of(
+            self.src.dims, self.wei.dims, **types, **{key: getattr(self, key) for key in keys}
         )
-        return cls(top, top.table("src"), top.table("wei"), opened)
-
-    @property
-    def kind(self) -> str:
-        """Kind of the primitive."""
-        return self.top.choice("op", KINDS)
-
-    def dtype(self, tensor: str) -> str:
-        """Return the data type of a tensor."""
-        table: DescriptionTable = getattr(self, tensor)
-        allowed = _DTYPES[tensor]
-        return table.choice("dtype", allowed, "s8" if tensor == "wei" else "u8")
-
-    def end(self) -> None:
-        """Refuse unknown keys."""
-        for table in (self.src, self.wei, self.dst, self.top):
-            table.end()
 
 
-def read_problem(tables: Tables) -> DenseProblem:
-    """Return the problem: kind, shapes and data types."""
-    options: dict[str, Any] = {name: tables.dtype(name) for name in _DTYPES}
-    options["bias"] = "f32" if _has_bias(tables.top) else None
-    with at("", _SHAPE_KEYS):
-        problem = _MAKE[tables.kind](tables, options)
-    channels = problem.oc
-    if channels > _MOST_CHANNELS:
-        raise ShapeError("wei.dims", f"{channels} output channels", f"at most {_MOST_CHANNELS}")
-    return problem
+class _DeconvTable(_ConvTable, tag="deconvolution"):
+    make: ClassVar[type[ConvProblem | DeconvProblem]] = DeconvProblem
 
 
-def read_facts(tables: Tables, problem: DenseProblem) -> PrimitiveFacts:
-    """Return the facts of the problem: scales, zero points and bias."""
-    src, wei, dst = tables.src, tables.wei, tables.dst
-    channels = problem.oc
-    bias, unit = _bias(tables.top, channels)
-    with at("", KEYS):
-        facts = PrimitiveFacts.of(
-            problem,
-            src_scale=src.number("scale", 1.0),
-            src_zero_point=_zero_point(src),
-            wei_scale=wei.vec("scale", channels, 1.0),
-            wei_zero_point=_zero_point(wei),
-            bias=bias,
-            bias_in_acc=unit == "acc",
-            dst_scale=dst.number("scale", 1.0),
-            dst_zero_point=_zero_point(dst) or 0,
-        )
-    if not facts.is_int8:
-        return facts
-    return replace(facts, wei_has_min=wei.flag("has_min", default=True))
+class _InnerProductTable(LayerTable, tag="inner_product"):
+    def _made(self, **types: Any) -> DenseProblem:  # noqa: ANN401
+        src, wei = self.src.dims, self.wei.dims
+        problem = InnerProductProblem.of(src, wei[0], **types)
+        if problem.wei.dims != tuple(wei):
+            raise ShapeError("wei", str(tuple(wei)), f"{problem.wei.dims}, as in src")
+        return problem
 
 
-def _zero_point(table: DescriptionTable) -> int | None:
-    return None if table.get("zero_point") is None else table.whole("zero_point")
+class _MatMulTable(LayerTable, tag="matmul"):
+    def _made(self, **types: Any) -> DenseProblem:  # noqa: ANN401
+        return MatMulProblem.of(self.src.dims, self.wei.dims, **types)
 
 
-def _has_bias(top: DescriptionTable) -> bool:
-    bias = top.get("bias")
-    return bias is not None and not (type(bias) in (bool, int, float) and bias == 0)
-
-
-def _bias(top: DescriptionTable, channels: int) -> tuple[Vec | None, str]:
-    """Return the values of the bias, as far as they are known, and their unit."""
-    if not _has_bias(top):
-        return None, "real"
-    value = top.get("bias")
-    if not isinstance(value, dict) or "cycle" in value:
-        return (None if value is True else top.vec("bias", channels)), "real"
-    table = top.table("bias")
-    unit = table.choice("unit", ("real", "acc"), "real")
-    values = None if table.get("values") is None else table.vec("values", channels)
-    table.end()
-    return values, unit
-
-
-def _windowed(
-    make: type[ConvProblem | DeconvProblem], tables: Tables, options: dict[str, Any]
-) -> DenseProblem:
-    top = tables.top
-    src, wei = tables.src.dims("dims"), tables.wei.dims("dims")
-    options["groups"] = top.whole("groups", 1, lo=1)
-    for name, usual in (("stride", 1), ("dilation", 1), ("padding", 0)):
-        options[name] = _per_dim(top, name, usual)
-    return make.of(src, wei, **options)
-
-
-def _per_dim(top: DescriptionTable, key: str, usual: int) -> Any:  # noqa: ANN401 - int, list, list of pairs
-    value = top.get(key)
-    if not isinstance(value, list):
-        return top.whole(key, usual, lo=usual)
-    if key != "padding" or not any(isinstance(item, list) for item in value):
-        return top.dims(key, lo=usual)
-    return [whole_numbers(item, path, lo=usual) for path, item in top.items(key)]
-
-
-def _inner_product(tables: Tables, options: dict[str, Any]) -> DenseProblem:
-    src, wei = tables.src.dims("dims"), tables.wei.dims("dims")
-    problem = InnerProductProblem.of(src, wei[0], **options)
-    if problem.wei.dims != wei:
-        raise ShapeError("wei", str(wei), f"{problem.wei.dims}, as in src")
-    return problem
-
-
-def _matmul(tables: Tables, options: dict[str, Any]) -> DenseProblem:
-    return MatMulProblem.of(tables.src.dims("dims"), tables.wei.dims("dims"), **options)
-
-
-_MAKE: dict[str, Callable[[Tables, dict[str, Any]], DenseProblem]] = {
-    "convolution": lambda tables, options: _windowed(ConvProblem, tables, options),
-    "deconvolution": lambda tables, options: _windowed(DeconvProblem, tables, options),
-    "inner_product": _inner_product,
-    "matmul": _matmul,
-}
+AnyLayer: Any = _ConvTable | _DeconvTable | _InnerProductTable | _MatMulTable

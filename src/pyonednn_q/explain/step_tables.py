@@ -22,19 +22,21 @@ an eltwise algorithm: ``gelu_erf``      alpha, beta
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from math import inf
-from typing import get_args
+from operator import or_
+from typing import Any, ClassVar, Literal, cast
+
+from msgspec import defstruct
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.explain.reader import DescriptionTable, at
+from pyonednn_q.explain.reader import Const, DescriptionTable, Whole, at, constant
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import (
     Affine,
     Binary,
     BinaryAlg,
-    Chain,
     Clip,
     Eltwise,
     Extent,
@@ -44,120 +46,106 @@ from pyonednn_q.expr.steps import (
     Step,
     Sum,
 )
+from pyonednn_q.expr.vec import Vec
 
-__all__ = ["KINDS", "fake_quantize", "read_step"]
+__all__ = ["STEPS", "AnyStep", "FakeQuantizeTable", "StepTable"]
 
-_LEVELS = 256
-
-
-def read_step(value: object, path: str, channels: int) -> Step | Chain:
-    """Return the step that an item of the chain describes.
-
-    Parameters
-    ----------
-    value : object
-        A table with the key ``step``, or the name alone where nothing else is to say.
-    path : str
-        Path of the item, for example ``chain[2]``.
-    channels : int
-        Number of output channels, which lists of constants must have.
-
-    Raises
-    ------
-    ArgumentError
-        Naming the key by its path.
-    """
-    table = DescriptionTable({"step": value} if isinstance(value, str) else value, path)
-    make = KINDS[table.choice("step", KINDS)]
-    step = make(table, channels)
-    table.end()
-    return step
+_KEYS = {"operand": "value", "name": "leaf"}  # by the argument that they become
 
 
-def fake_quantize(table: DescriptionTable, channels: int) -> FakeQuantize:
-    """Return the FakeQuantize of a table; without an output range, that of the input."""
-    levels = table.whole("levels", _LEVELS)
-    if table.get("symmetric") is None:
-        low, high = table.vec("input_low", channels), table.vec("input_high", channels)
+class StepTable(DescriptionTable):
+    """A step of a chain, or the FakeQuantize of dst: its fields are arguments of `make`."""
+
+    make: ClassVar[Callable[..., Any]]
+
+    def made(self, path: str, channels: int) -> Any:  # noqa: ANN401 - a step, a chain, FakeQuantize
+        """Return what the table describes; lists of constants have one for each channel."""
+        keys = self.__struct_fields__
+        values = [constant(getattr(self, key), f"{path}.{key}", channels) for key in keys]
+        with at(path, _KEYS):
+            return type(self).make(*values)
+
+
+def _fake_quantize(
+    input_low: Vec | float | None,
+    input_high: Vec | float | None,
+    symmetric: Vec | float | None,
+    output_low: Vec | float | None,
+    output_high: Vec | float | None,
+    levels: int,
+) -> FakeQuantize:
+    """Return the FakeQuantize; without an output range, that of the input."""
+    ends = {"input_low": input_low, "input_high": input_high}
+    if symmetric is None:
+        low, high = (_needed(key, end) for key, end in ends.items())
     else:
-        for key in ("input_low", "input_high"):
-            if table.get(key) is not None:
-                wanted = "nothing beside symmetric, which says both ends"
-                raise ArgumentError(table.path(key), "a value", wanted)
-        high = table.vec("symmetric", channels)
-        with at(table.here, dict.fromkeys(("high", "input_low", "input_high"), "symmetric")):
-            symmetric = FakeQuantize.symmetric(high, levels)
-        low, high = symmetric.input_low, symmetric.input_high
+        for key, end in ends.items():
+            if end is not None:
+                raise ArgumentError(key, "a value", "nothing beside symmetric, which says both")
+        with at("", dict.fromkeys(("high", *ends), "symmetric")):
+            fq = FakeQuantize.symmetric(symmetric, levels)
+        low, high = fq.input_low, fq.input_high
     first, last = (
-        end if table.get(key) is None else table.vec(key, channels)
-        for key, end in (("output_low", low), ("output_high", high))
+        low if output_low is None else output_low,
+        high if output_high is None else output_high,
     )
-    with at(table.here):
-        return FakeQuantize(low, high, first, last, levels)
+    return FakeQuantize(low, high, first, last, levels)
 
 
-def _affine(table: DescriptionTable, channels: int) -> Step:
-    scale, shift = table.vec("scale", channels, 1.0), table.vec("shift", channels, 0.0)
-    with at(table.here):
-        return Affine(scale, shift)
+class FakeQuantizeTable(StepTable):
+    """A FakeQuantize: by both ends of its input, or by the upper one of a symmetric range."""
+
+    input_low: Const | None = None
+    input_high: Const | None = None
+    symmetric: Const | None = None
+    output_low: Const | None = None
+    output_high: Const | None = None
+    levels: Whole = 256
+
+    make = staticmethod(_fake_quantize)
 
 
-def _with_value(alg: BinaryAlg, table: DescriptionTable, channels: int) -> Step:
-    value = table.vec("value", channels)
-    with at(table.here, {"operand": "value"}):
-        return Binary(alg, value)
+class _QuantizeStep(FakeQuantizeTable, tag="fake_quantize", tag_field="step"):
+    def made(self, path: str, channels: int) -> Any:  # noqa: ANN401 - as in the base
+        """Return the steps of the FakeQuantize."""
+        fq = super().made(path, channels)
+        with at(path):
+            return fq.chain()
 
 
-def _clip(table: DescriptionTable, channels: int) -> Step:
-    lo, hi = table.vec("lo", channels, -inf), table.vec("hi", channels, inf)
-    with at(table.here):
-        return Clip(lo, hi)
+def _binary(
+    alg: BinaryAlg,
+    value: Vec | float | None,
+    leaf: str | None,
+    dtype: str | None,
+    extent: Extent | None,
+) -> Step:
+    if leaf is not None and value is None:
+        return Binary(alg, Leaf(leaf, dtype or "f32", extent or "full"))
+    for key, said in (("leaf", leaf), ("dtype", dtype), ("extent", extent)):
+        if said is not None:
+            raise ArgumentError(key, "a text", "nothing beside value, or a leaf without one")
+    return Binary(alg, _needed("value", value))
 
 
-def _round(_: DescriptionTable, __: int) -> Step:
-    return Round()
-
-
-def _prelu(table: DescriptionTable, channels: int) -> Step:
-    slope = table.vec("slope", channels)
-    with at(table.here):
-        return PRelu(slope)
-
-
-def _sum(table: DescriptionTable, _: int) -> Step:
-    dtype = None if table.get("dtype") is None else table.text("dtype")
-    scale, zero_point = table.number("scale", 1.0), table.whole("zero_point", 0)
-    with at(table.here):
-        return Sum(scale, zero_point, dtype)
-
-
-def _binary(table: DescriptionTable, channels: int) -> Step:
-    alg: BinaryAlg = table.choice("alg", get_args(BinaryAlg))
-    if table.get("leaf") is None:
-        return _with_value(alg, table, channels)
-    extent: Extent = table.choice("extent", get_args(Extent), "full")
-    leaf, dtype = table.text("leaf"), table.text("dtype", "f32")
-    with at(table.here, {"name": "leaf"}):
-        return Binary(alg, Leaf(leaf, dtype, extent))
-
-
-def _eltwise(table: DescriptionTable, _: int) -> Step:
-    return _alg(table.choice("alg", ALGS), table, 0)
-
-
-def _alg(alg: str, table: DescriptionTable, _: int) -> Step:
+def _eltwise(alg: str, alpha: float | None, beta: float | None) -> Step:
     # What an algorithm reads must be said; only the slope of a relu is 0 when nothing is.
-    default = 0.0 if alg == "relu" else None
-    count = ALGS[alg].parameters
-    values = [table.number(key, default) for key in ("alpha", "beta")[:count]]
-    with at(table.here):
-        return Eltwise(alg, *values)
+    count = 0 if alg == "relu" else ALGS[alg].parameters
+    for key, value in (("alpha", alpha), ("beta", beta))[:count]:
+        _needed(key, value)
+    return Eltwise(alg, alpha or 0.0, beta or 0.0)
 
 
-def _fake_quantize(table: DescriptionTable, channels: int) -> Chain:
-    fq = fake_quantize(table, channels)
-    with at(table.here):
-        return fq.chain()
+def _needed(key: str, value: Vec | float | None) -> Vec | float:
+    if value is None:
+        raise ArgumentError(key, "nothing", "a number")
+    return value
+
+
+def _declared(make: Callable[..., Any], *keys: Any, **options: Any) -> type[StepTable]:  # noqa: ANN401
+    """Return a table; its keys, each with a type and perhaps a default, are arguments of `make`."""
+    config = {"bases": (StepTable,), "namespace": {"make": make}, "kw_only": True, **options}
+    return cast("type[StepTable]", defstruct("Step", keys, **config))
 
 
 _VALUES: dict[str, BinaryAlg] = {
@@ -168,17 +156,36 @@ _VALUES: dict[str, BinaryAlg] = {
     "maximum": "max",
     "minimum": "min",
 }
+_PARAMETERS = ("alpha", "beta")
 
-KINDS: dict[str, Callable[[DescriptionTable, int], Step | Chain]] = {
-    "fake_quantize": _fake_quantize,
-    "affine": _affine,
-    **{name: partial(_with_value, alg) for name, alg in _VALUES.items()},
-    "clip": _clip,
-    "round": _round,
-    "relu": partial(_alg, "relu"),
-    "prelu": _prelu,
-    "sum": _sum,
-    "binary": _binary,
-    "eltwise": _eltwise,
-    **{alg: partial(_alg, alg) for alg in ALGS if alg not in {"relu", "clip", "round"}},
+_ROWS: dict[str, tuple[Any, ...]] = {
+    "affine": (Affine, ("scale", Const, 1.0), ("shift", Const, 0.0)),
+    **{name: (partial(Binary, alg), ("value", Const)) for name, alg in _VALUES.items()},
+    "clip": (Clip, ("lo", Const, -inf), ("hi", Const, inf)),
+    "round": (Round,),
+    "relu": (partial(Eltwise, "relu"), ("alpha", float, 0.0)),
+    "prelu": (PRelu, ("slope", Const)),
+    "sum": (Sum, ("scale", float, 1.0), ("zero_point", Whole, 0), ("dtype", str | None, None)),
+    "binary": (
+        _binary,
+        ("alg", BinaryAlg),
+        ("value", Const | None, None),
+        *(("leaf", str | None, None), ("dtype", str | None, None)),
+        ("extent", Extent | None, None),
+    ),
+    "eltwise": (
+        _eltwise,
+        ("alg", Literal[tuple(ALGS)]),
+        *((key, float | None, None) for key in _PARAMETERS),
+    ),
+    **{
+        name: (partial(Eltwise, name), *((key, float) for key in _PARAMETERS[: alg.parameters]))
+        for name, alg in ALGS.items()
+        if name not in {"relu", "clip", "round"}
+    },
 }
+STEPS = {
+    "fake_quantize": _QuantizeStep,
+    **{name: _declared(*row, tag=name, tag_field="step") for name, row in _ROWS.items()},
+}
+AnyStep: Any = reduce(or_, STEPS.values())

@@ -36,6 +36,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 WIDE = 60  # characters of a cell
 _MOST = 2000  # nodes of a drawing
 _HEAD, _VERSION = "pyonednn_q graph", 1  # of JSON
+_MISREAD = (LookupError, ArithmeticError, ValueError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,14 +259,7 @@ class Graph:
             )
         except ArgumentError:
             raise
-        except (
-            LookupError,
-            ArithmeticError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-        ) as error:
+        except _MISREAD as error:
             got = f"text that ends in {type(error).__name__}"
             raise ArgumentError("text", got, "what Graph.to_json wrote") from None
 
@@ -307,7 +301,18 @@ class Graph:
         return self.drawing({})
 
     def drawing(self, us: Mapping[str, float]) -> str:
-        """Return a drawing as HTML, with the microseconds of nodes, by name, where these are."""
+        """Return a drawing as HTML.
+
+        Parameters
+        ----------
+        us : mapping of str to float
+            Microseconds of nodes, by name, to be written beside them; of some, or of none.
+
+        Raises
+        ------
+        ArgumentError
+            Not such a mapping.
+        """
         times = named("us", us, int, float)
         whole = sum(times.values()) or 1.0
         inputs = self.inputs.items()
@@ -342,13 +347,8 @@ def _node(parts: dict[str, Any]) -> GraphNode:
 
 def _of_values(values: Mapping[str, Value]) -> dict[str, Any]:
     return {
-        name: [
-            value.dtype,
-            value.dims,
-            None if value.qparams is None else _of_qparams(value.qparams),
-            value.lengths,
-        ]
-        for name, value in values.items()
+        name: [one.dtype, one.dims, one.qparams and _of_qparams(one.qparams), one.lengths]
+        for name, one in values.items()
     }
 
 

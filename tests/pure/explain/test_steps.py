@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.explain.step_tables import KINDS, read_step
+from pyonednn_q.explain import read
+from pyonednn_q.explain.step_tables import STEPS as KINDS
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import (
@@ -70,9 +71,15 @@ STEPS: list[tuple[object, Step | Chain]] = [
 ]  # fmt: skip
 
 
+def chain_of(step: object) -> Chain:
+    """Return the chain of a layer of three output channels with one step."""
+    layer = {"op": "matmul", "src": {"dims": [2, 4]}, "wei": {"dims": [4, 3]}, "dst": "f32"}
+    return read({**layer, "chain": [step]}).chain
+
+
 @pytest.mark.parametrize(("value", "step"), STEPS, ids=lambda value: str(value)[:60])
 def test_step(value: object, step: Step | Chain) -> None:
-    assert read_step(value, "chain[0]", channels=3) == step
+    assert chain_of(value) == Chain(step)
 
 
 def test_every_kind_is_tried() -> None:
@@ -85,6 +92,6 @@ def test_every_algorithm_is_a_step(alg: str) -> None:
     keys = ("alpha", "beta")[: ALGS[alg].parameters]
     numbers: dict[str, Any] = dict(zip(keys, (0.25, 0.5), strict=False))
     step = Eltwise(alg, **numbers)
-    assert read_step({"step": "eltwise", "alg": alg, **numbers}, "chain[0]", 3) == step
+    assert chain_of({"step": "eltwise", "alg": alg, **numbers}) == Chain(step)
     if alg not in {"clip", "round"}:  # steps of their own
-        assert read_step({"step": alg, **numbers}, "chain[0]", 3) == step
+        assert chain_of({"step": alg, **numbers}) == Chain(step)
