@@ -164,8 +164,8 @@ def test_means(dtype: str, count_padding: bool) -> None:
         for draw in range(3):
             src_q, q = drawn(rng, dtype, dtype, steered=draw == 1)
             q = src_q if draw == 2 else q
-            # 64 channels: the kernel for AVX2 takes no fewer in a small image.
-            src = codes(rng, dtype, (1, 64, 5, 5))
+            # 3 channels of one result are too few for kernels below AVX-512.
+            src = codes(rng, dtype, (1, 3 if draw else 64, 5, 5))
             got = call(
                 quantized.average_pool,
                 src,

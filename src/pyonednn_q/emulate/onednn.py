@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.window import Window
 
 _Values = tuple[tuple[str, float], ...]
+_REGISTER = 32  # bytes, which the kernels below AVX-512 load at once, or do not take the problem
 
 
 def linear(alpha: float, beta: float) -> EltwisePostOp:
@@ -120,7 +122,7 @@ def prelu(dst_q: Encoding, src: Quantized, slope: Array) -> Array:
 
 def largest(src: Array, dims: tuple[int, ...], window: Window) -> Array:
     """Return the largest code of every window."""
-    return _prepared(_pooling("max", src, dims, window))(src)
+    return _pooled("max", src, dims, window)
 
 
 def means(
@@ -139,7 +141,7 @@ def means(
         window = dataclasses.replace(window, padding_lo=none, padding_hi=none)
     alg = "avg_include_padding" if whole else "avg_exclude_padding"
     attr = Attr(post_ops=_rescale(src, dst_q))
-    return _prepared(_pooling(alg, array, dims, window), attr)(array)
+    return _pooled(alg, array, dims, window, attr)
 
 
 def softmax(dst_q: Encoding, src: Quantized, axis: int, beta: float) -> Array:
@@ -219,11 +221,17 @@ def _quantized(values: Array, by: float, dst_q: Encoding) -> Array:
     return dst
 
 
-def _pooling(alg: str, src: Array, dims: tuple[int, ...], window: Window) -> PoolingProblem:
-    dtype = _dtype(src)
-    return PoolingProblem(
+def _pooled(
+    alg: str, src: Array, dims: tuple[int, ...], window: Window, attr: Attr | None = None
+) -> Array:
+    """Pool, with channels of zeros beside a source that is too small for some kernels."""
+    channels, dtype = dims[1], _dtype(src)
+    if math.prod(map(min, src.shape, dims)) < _REGISTER:
+        sides = [(0, _REGISTER if axis == 1 else 0) for axis in range(src.ndim)]
+        src = np.pad(src, sides)
+    problem = PoolingProblem(
         TensorSpec.channels_last(src.shape, dtype),
-        TensorSpec.channels_last(dims, dtype),
+        TensorSpec.channels_last((dims[0], src.shape[1], *dims[2:]), dtype),
         alg,
         window.kernel,
         window.stride,
@@ -231,6 +239,8 @@ def _pooling(alg: str, src: Array, dims: tuple[int, ...], window: Window) -> Poo
         window.padding_lo,
         window.padding_hi,
     )
+    dst: Array = _prepared(problem, attr)(src)
+    return dst if src.shape[1] == channels else np.ascontiguousarray(dst[:, :channels])
 
 
 def _rescale(src: Quantized, dst_q: Encoding) -> tuple[EltwisePostOp, ...]:

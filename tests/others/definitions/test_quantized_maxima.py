@@ -14,6 +14,8 @@ from pyonednn_q.qparams import QParams
 from support.definitions import operators
 from support.oracle_numbers import numpy_dtype
 
+DIALECTS = ("tflite", "onnxruntime", "caffe2", "tpu_mlir", "tosa", "onednn")
+
 
 @pytest.mark.parametrize("dtype", ["s8", "u8"])
 @pytest.mark.parametrize(("kernel", "stride", "padding"), [(3, 2, 1), (2, 1, 0), ((1, 3), 2, 0)])
@@ -24,14 +26,25 @@ def test_the_largest_code_is_the_largest_value(
     lo, hi = operators.LIMITS[dtype]
     x = rng.integers(lo, hi + 1, (2, 3, 8, 9)).astype(numpy_dtype(dtype))
     q = QParams(0.37, int(rng.integers(lo, hi + 1)), dtype)
-    got = quantized.max_pool(x, kernel, stride=stride, padding=padding)
     sides = [(0, 0), (0, 0), (padding,) * 2, (padding,) * 2]
     real = np.pad(q.dequantize(x), sides, constant_values=-np.inf)
     sizes = np.broadcast_to(kernel, 2)
     windows = np.lib.stride_tricks.sliding_window_view(real, tuple(sizes), axis=(2, 3))
     wanted = windows[:, :, ::stride, ::stride].max(axis=(-1, -2))
-    assert np.array_equal(q.dequantize(got), wanted)
-    assert got.dtype == x.dtype
+    for dialect in DIALECTS:
+        got = quantized.max_pool(x, kernel, stride=stride, padding=padding, dialect=dialect)
+        assert np.array_equal(q.dequantize(got), wanted)
+        assert got.dtype == x.dtype
+
+
+@pytest.mark.parametrize("dims", [(1, 1, 2, 2), (1, 3, 4, 4), (2, 9, 5), (1, 8, 3, 4, 5)], ids=str)
+def test_so_it_is_on_few_values(dims: tuple[int, ...]) -> None:
+    """Below AVX-512, oneDNN has nothing but a slow loop for some of them."""
+    x = np.random.default_rng(5).integers(-128, 128, dims).astype(np.int8)
+    for axis in range(2, len(dims)):
+        pairs = [x.take(range(at, dims[axis] // 2 * 2, 2), axis) for at in (0, 1)]
+        kernel = tuple(2 if at == axis else 1 for at in range(2, len(dims)))
+        assert np.array_equal(quantized.max_pool(x, kernel, dialect="onednn"), np.maximum(*pairs))
 
 
 def test_the_first_of_equals_is_where_the_largest_is() -> None:
