@@ -25,7 +25,7 @@ from support.fault import Fault
 from support.guard_borders.layouts import DENSE, LAST, Layout
 from support.guard_borders.make import Dims
 
-VNNI, AVX512, AVX2, SSE41 = "AVX512_CORE_VNNI", "AVX512_CORE", "AVX2", "SSE41"
+VNNI, AVX512, AVX2, SSE41, ALL = "AVX512_CORE_VNNI", "AVX512_CORE", "AVX2", "SSE41", "ALL"
 LEVELS = (SSE41, AVX2, AVX512)
 IMAGE = (2, 8, 3, 5)
 TURNED = (128, 4, 1, 256)  # of (2, 32, 4, 5): columns outside everything
@@ -59,8 +59,9 @@ def _orders() -> list[tuple[str, Problem, Attr]]:
     bytes_of = [TensorSpec((16, 8, 8), "u8", strides) for strides in ((64, 1, 8), (64, 8, 1))]
     shifted = Attr(src_zero_point=ZeroPoint())
     return [
-        ("reorder-shifted-bytes", ReorderProblem(bytes_of[0], bytes_of[1]), shifted),
-        ("reorder-shifted-bytes", ReorderProblem(bytes_of[1], bytes_of[0]), shifted),
+        ("reorder-shifted-blocks", ReorderProblem(bytes_of[0], bytes_of[1]), shifted),
+        ("reorder-shifted-blocks", ReorderProblem(bytes_of[1], bytes_of[0]), shifted),
+        ("reorder-shifted-blocks", ReorderProblem(bytes_of[0], DENSE((16, 8, 8), "f32")), shifted),
         ("binary-of-other-layouts", binary("add", f32, LAST(IMAGE, "u8"), f32), Attr()),
         ("binary-operand-across-layout", binary("mul", single, single, single), each),
         ("resampling-of-one-place", resized(DENSE, LAST), Attr()),
@@ -101,14 +102,25 @@ def _gaps() -> list[tuple[str, Problem, Attr]]:
 
 def _somewhere() -> list[Fault]:
     """Return what only some versions or levels have."""
-    last = LAST(IMAGE, "f32")
+    last, wide = LAST(IMAGE, "f32"), LAST((2, 40, 3, 5), "f32")
     beside, dst = pooled("f32", "f32", DENSE), DENSE((2, 16, 3, 3), "f32")
     crossed = binary("mul", last, last, last)
+    rows = DENSE((2, 8, 14, 14), "u8")
+    beyond = binary("add", rows, rows, rows)
+    row = DENSE((1, 37, 1), "u8")
     return [
         Fault("pooling-beside-operand", AVX512, beside, added(dst)),
+        # Without a limit: limited to AVX2, a CPU with AVX-512 has the register, and is right.
+        Fault("prelu-beyond-registers", ALL, PReluProblem(last, LAST(IMAGE, "u8"), last)),
+        Fault("prelu-beyond-registers", ALL, PReluProblem(wide, LAST((1, 40, 1, 1), "s8"), wide)),
         *(
             Fault("binary-operand-across-layout", level, crossed, along(IMAGE), since=(3, 8, 0))
             for level in LEVELS
+        ),
+        Fault("binary-of-other-layouts", AVX2, binary("add", row, row, LAST(row.dims, "f32"))),
+        *(
+            Fault("binary-operand-along-rows", level, beyond, along(rows.dims))
+            for level in (SSE41, AVX2)
         ),
     ]
 
@@ -167,7 +179,7 @@ LAYOUT_FAULTS = [
         Fault(row, level, problem, attr)
         for row, problem, attr in (*_orders(), *_gaps())
         for level in LEVELS
-        if (row, level) != ("reorder-shifted-bytes", SSE41)
+        if (row, level) != ("reorder-shifted-blocks", SSE41)
     ),
     *_somewhere(),
 ]

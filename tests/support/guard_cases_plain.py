@@ -19,16 +19,19 @@ STEPS = "brg_deconv:avx2+brgconv_strided:avx2"
 GEMM = "x64:gemm_s8u8s32:jit"
 NCSP = "conv:any+jit_uni_ncsp:matmul+brg_matmul:avx512_core"
 IN_NEW = ((NEW, AVX2), (NEW, VNNI))
+IN_YMM = ((OLD, AVX2), (NEW, "AVX2_VNNI_2"))
 IN_OLD = ((OLD, AVX2), (OLD, VNNI))
 # Rows, their conditions, where they are, a kernel that has the fault, and one that has not.
 ROWS: list[tuple[str, Any, Any, str, str]] = [
     ("s32-in-float32", plain.s32_in_float32, ANYWHERE, "ref:any", ""),
     ("s32-maxima", plain.s32_maxima, ANYWHERE, "ref:any", "jit_int:avx2"),
     ("maxima-stored-early", plain.maxima_stored_early, ((NEW, VNNI),), "ref:any", "jit_int:avx2"),
+    ("prelu-beyond-registers", plain.slopes_beyond_registers, IN_YMM, "jit_uni", "ref:any"),
     ("reorder-of-gaps-alike", layouts.gaps_alike, IN_OLD, "jit_direct_copy:uni", "jit:uni"),
-    ("reorder-shifted-bytes", layouts.shifted_bytes_in_another_order, ANYWHERE, "jit:uni", "ref"),
+    ("reorder-shifted-blocks", layouts.shifted_in_another_order, ANYWHERE, "jit:uni", "ref"),
     ("binary-of-other-layouts", layouts.other_layouts_stored_narrow, ANYWHERE, "jit:uni", "ref"),
     ("binary-operand-across-layout", layouts.operand_across_layout, ANYWHERE, "jit:uni", "ref"),
+    ("binary-operand-along-rows", layouts.operand_along_rows, IN_NEW, "jit:uni", "ref"),
     ("resampling-of-one-place", layouts.one_place_in_two_orders, ANYWHERE, "simple:any", "ref"),
     ("pooling-beside-operand", layouts.pooled_beside_operand, ANYWHERE, "jit:avx2", "simple"),
     ("prelu-across-layout", layouts.slopes_across_layout, ANYWHERE, "jit_uni", "ref:any"),

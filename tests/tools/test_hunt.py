@@ -68,7 +68,7 @@ def test_what_it_draws_is_odd() -> None:
 def test_nothing_wrong_in_a_few() -> None:
     answers = [hunt_run.hunted(SEED, number) for number in range(60)]
     assert [answer.wrong for answer in answers if answer.wrong] == []
-    assert sum(bool(answer.impl) for answer in answers) > 30
+    assert sum(bool(answer.impl) for answer in answers) > 20  # AVX2 alone has the fewest
 
 
 def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,10 +93,12 @@ The hunt found the faults behind these rows of the table:
   `matmul-nibbles-of-one-row`, `conv-padding-left-over`;
 - layouts: `operand-with-gaps`, `resampling-of-one-place`, `binary-operand-across-layout`,
   `pooling-beside-operand`, `maxima-stored-early`, `prelu-across-layout`, `sum-into-gaps`,
-  `reorder-shifted-bytes`, `deconv-into-gaps`, `deconv-pointwise-plain-wei`,
+  `reorder-shifted-blocks`, `deconv-into-gaps`, `deconv-pointwise-plain-wei`,
   `inner-product-in-two-orders`, `inner-product-innermost-images`, `conv-gemm-with-gaps`,
   `deconv-strided-with-gaps`, `matmul-column-with-gaps`, `matmul-row-declared-short`,
-  `matmul-batches-within-rows`, `matmul-4d-wei-batches-within`.
+  `matmul-batches-within-rows`, `matmul-4d-wei-batches-within`, `binary-operand-along-rows`;
+- instructions that a CPU does not have: `prelu-beyond-registers`, on one with AVX2 alone. Under the
+  limit `ONEDNN_MAX_CPU_ISA=AVX2`, a CPU with AVX-512 executes them.
 
 It also found that faults of older rows reach further:
 
@@ -108,7 +110,8 @@ If a part of a run met such a fault, the part was run again after the row was wr
 below are those of the second run. In the seeds below, tensors of layers were row-major or channels
 last, except sources of matmul; operands of seed 2026327 had the layout of dst. Since then more
 layers are volumes and skip rows. One layer in three has any layout, or is a part of a larger
-tensor, and processes have one to 16 threads. So the numbers of those seeds give other problems now.
+tensor, and processes have one to 16 threads. One problem in six without sums of products has rows
+of up to 199 values. So the numbers of those seeds give other problems now.
 
 To see the fault behind a row, leave the row out:
 

@@ -43,9 +43,9 @@ def ordered(
     return BinaryProblem(src(DIMS, src_type), src1(dims, src1_type), dst(DIMS, dst_type), "add")
 
 
-def row_of(dtype: str, dims: Dims) -> BinaryProblem:
-    """Return a sum of tensors whose bytes lie alike, one of them declared otherwise."""
-    return BinaryProblem(LAST(dims, dtype), LAST(dims, dtype), DENSE(dims, dtype), "add")
+def row_of(dtype: str, dims: Dims, src1: str = "") -> BinaryProblem:
+    """Return a sum of tensors whose elements lie alike, dst declared otherwise."""
+    return BinaryProblem(LAST(dims, dtype), LAST(dims, src1 or dtype), DENSE(dims, dtype), "add")
 
 
 def resized(
@@ -58,6 +58,11 @@ def resized(
 def multiplied(dst: Layout | Dims, dims: Dims = DIMS, src1: Layout | None = None) -> BinaryProblem:
     spec = dst(dims, "f32") if callable(dst) else TensorSpec(dims, "f32", dst)
     return BinaryProblem(spec, src1(dims, "f32") if src1 else spec, spec, "mul")
+
+
+def bytes_of(*dims: int, dst: str = "u8", layout: Layout = DENSE) -> BinaryProblem:
+    spec = layout(dims, "u8")
+    return BinaryProblem(spec, spec, layout(dims, dst), "add")
 
 
 def pooled(layout: Layout, channels: int = 8, length: int = 4) -> PoolingProblem:
@@ -110,6 +115,7 @@ BORDERS: list[Border] = [
             (ordered("bf16", "f32", "bf16", src1=LAST), PLAIN),
             (row_of("s8", (2, 8, 1, 1)), PLAIN),
             (row_of("s8", (2, 1, 3, 4)), PLAIN),
+            (row_of("u8", (1, 8, 1, 1), "f32"), PLAIN),
         ],
         [
             (ordered("u8", "f32", "u8"), PLAIN),
@@ -117,6 +123,7 @@ BORDERS: list[Border] = [
             (ordered("f32", "f32", "f32", dst=LAST), PLAIN),
             (ordered("u8", "f32", "u8", dst=LAST, dims=(1, 8, 1, 1)), PLAIN),
             (row_of("u8", (1, 8, 1, 1)), PLAIN),
+            (row_of("f32", (1, 8, 1, 1), "u8"), PLAIN),
         ],
     ),
     (
@@ -156,8 +163,11 @@ BORDERS: list[Border] = [
             (multiplied((1, 2), (2, 8)), added(1, 8)),
             (multiplied(DENSE, (2, 8, 1)), added(1, 8, 1)),
             (multiplied(DENSE, src1=LAST), added(1, 1, 1, 4)),
+            (multiplied(DENSE, (2, 1, 1, 15), LAST), added(1, 1, 1, 15)),
         ],
         [
+            (multiplied(DENSE, (2, 1, 1, 15)), added(1, 1, 1, 15)),
+            (multiplied(DENSE, (2, 1, 1, 15), LAST), added(2, 1, 1, 15)),
             (multiplied(DENSE), added(1, 1, 1, 4)),
             (multiplied(DENSE), added(1, 8, 1, 1)),
             (multiplied(LAST), added(1, 8, 1, 1)),
@@ -166,6 +176,26 @@ BORDERS: list[Border] = [
             (multiplied(LAST, (2, 8, 1)), added(1, 8, 1)),
             (multiplied(DENSE, (1, 8, 1)), added(1, 8, 1)),
             (multiplied(DENSE, src1=LAST), added(*DIMS)),
+        ],
+    ),
+    (
+        layouts.operand_along_rows,
+        [
+            (bytes_of(2, 8, 14, 14), added(1, 1, 1, 14)),
+            (bytes_of(1, 1, 3, 4, 9, dst="s8"), added(1, 1, 1, 1, 9)),
+            (bytes_of(2, 3, 70), added(1, 1, 70)),
+            (bytes_of(2, 2, 20, 32), added(1, 1, 1, 32)),
+        ],
+        [
+            (bytes_of(2, 8, 14, 14, dst="f32"), added(1, 1, 1, 14)),
+            (bytes_of(2, 8, 14, 14, layout=LAST), added(1, 1, 1, 14)),
+            (bytes_of(2, 8, 14, 14), added(1, 8, 1, 1)),
+            (bytes_of(2, 8, 14, 14), added(1, 1, 14, 14)),
+            (bytes_of(2, 8, 14, 14), added(1, 1, 1, 1)),
+            (bytes_of(2, 2, 20, 16), added(1, 1, 1, 16)),
+            (bytes_of(2, 2, 3, 10), added(1, 1, 1, 10)),
+            (bytes_of(1, 1, 40), added(1, 1, 40)),
+            (bytes_of(2, 200), added(1, 200)),
         ],
     ),
     (
@@ -197,12 +227,18 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        layouts.shifted_bytes_in_another_order,
-        [(turned("u8", "u8"), SRC), (turned("u8", "s8"), DST)],
+        layouts.shifted_in_another_order,
+        [
+            (turned("u8", "u8"), SRC),
+            (turned("u8", "s8"), DST),
+            (turned("f32", "u8"), DST),
+            (turned("s32", "f32"), SRC),
+        ],
         [
             (turned("u8", "u8"), PLAIN),
             (turned("u8", "u8", (8, 1)), SRC),
-            (turned("f32", "u8"), DST),
+            (ReorderProblem(DENSE((15, 7, 8), "u8"), LAST((15, 7, 8), "f32")), SRC),
+            (ReorderProblem(DENSE((2, 9, 9), "u8"), LAST((2, 9, 9), "u8")), SRC),
             (turned("u8", "s8"), Attr(src_scale=Scale(), dst_zero_point=ZeroPoint())),
             (turned("u8", "s8"), Attr(dst_scale=Scale(), src_zero_point=ZeroPoint())),
         ],

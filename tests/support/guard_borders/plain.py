@@ -50,6 +50,13 @@ def prelu(src: str, dst: str) -> PReluProblem:
     return PReluProblem(spec(src), TensorSpec.dense((1, 8, 1, 1), "f32"), spec(dst))
 
 
+def sloped(dims: tuple[int, ...], wei: str, *slopes: int, src: str = "f32") -> PReluProblem:
+    """Channels lie last; slopes have dimensions of their own, or those of src."""
+    channels_last = TensorSpec.channels_last(dims, src)
+    of_slopes = TensorSpec.channels_last(slopes or dims, wei)
+    return PReluProblem(channels_last, of_slopes, channels_last)
+
+
 def stored(problem: Problem, dtype: str) -> Problem:
     return replace(problem, dst=replace(problem.tensors["dst"], dtype=dtype))
 
@@ -136,6 +143,24 @@ BORDERS: list[Border] = [
             (stored(mean("s8", "max"), "f32"), ADDED),
             (mean("s8", "max"), ADDED),
             (stored(mean("s8"), "u8"), ADDED),
+        ],
+    ),
+    (
+        plain.slopes_beyond_registers,
+        [
+            (sloped((1, 8, 8, 16), "u8"), PLAIN),
+            (sloped((1, 40, 1, 1), "s8"), PLAIN),
+            (sloped((2, 48, 3, 3), "s32", 1, 48, 1, 1), PLAIN),
+            (sloped((7, 40), "bf16", 1, 40), PLAIN),
+        ],
+        [
+            (sloped((1, 8, 8, 16), "f32"), PLAIN),
+            (sloped((1, 8, 8, 16), "u8", src="s32"), PLAIN),
+            (sloped((1, 32, 1, 1), "u8"), PLAIN),
+            (sloped((1, 41, 3, 3), "u8"), PLAIN),
+            (sloped((2, 32, 4, 4), "u8", 1, 32, 1, 1), PLAIN),
+            (sloped((2, 42, 4, 4), "u8", 1, 42, 1, 1), PLAIN),
+            (sloped((8, 48, 4, 4), "u8", 1, 1, 1, 1), PLAIN),
         ],
     ),
 ]

@@ -7,10 +7,12 @@ With what is known about where they end. Every condition holds wherever a failur
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
 from pyonednn_q.faults.guards.guard import (
+    AFTER_3_7,
     BEFORE_3_13,
     CONV,
     DECONV,
@@ -56,10 +58,13 @@ def gaps_alike(problem: ReorderProblem, attr: Attr) -> bool:
 def other_layouts_stored_narrow(problem: BinaryProblem, attr: Attr) -> bool:
     """Match two whole tensors, where one lies otherwise than a dst of less than 32 bits.
 
-    A dimension of 1 that is declared with other strides is enough, but not in a row of values.
+    A dimension of 1 that is declared with other strides is enough; in a row of values only beside
+    an src1 that is wider than src.
     """
     src, src1, dst = problem.src, problem.src1, problem.dst
-    if dtypes.bits(dst.dtype) >= 32 or src1.dims != dst.dims or dst.size == max(dst.dims):
+    if dtypes.bits(dst.dtype) >= 32 or src1.dims != dst.dims:
+        return False
+    if dst.size == max(dst.dims) and dtypes.bits(src1.dtype) <= dtypes.bits(src.dtype):
         return False
     return not src.strides == src1.strides == dst.strides
 
@@ -87,17 +92,34 @@ def operand_across_layout(problem: BinaryProblem, attr: Attr) -> bool:
     """Match an operand of several values, fewer than dst's, that does not run along dst's order.
 
     In a row-major dst that is one per channel where each of several images has one place, and any
-    beside an src1 in another order; in a dst channels last any but one per channel; in another dst
-    any.
+    beside src or src1 with other strides, even of dimensions of 1; in a dst channels last any but
+    one per channel; in another dst any.
     """
-    dst, src1 = problem.dst, problem.src1
+    src, src1, dst = problem.src, problem.src1, problem.dst
     several = [dims for dims in operands(problem, attr) if max(dims) > 1 and dims != dst.dims]
     if _is_row_major(dst):
-        if src1.dims == dst.dims and not src1.lies_as(dst):
+        if src1.dims == dst.dims and not src.strides == src1.strides == dst.strides:
             return bool(several)
         has_one_place = dst.ndim > 2 and max(dst.dims[2:]) == 1 < dst.dims[0]
         return has_one_place and any(dims[1] > 1 for dims in several)
     return any(not _is_last(dst) or max(dims) != dims[1] for dims in several)
+
+
+@condition("operand")
+def operand_along_rows(problem: BinaryProblem, attr: Attr) -> bool:
+    """Match an operand along the last of three dimensions or more, in a row-major dst of 8 bits.
+
+    A kernel takes 16, 32 or 64 values of a channel at once (SSE4.1, AVX2, AVX-512). From the second
+    time on it loses its place in the operand, which shows unless the length of a row divides them.
+    So no channel of less than 32 values is wrong.
+    """
+    dst = problem.dst
+    if dst.ndim < 3 or dtypes.bits(dst.dtype) != 8 or not _is_row_major(dst):
+        return False
+    if 16 % dst.dims[-1] == 0 or math.prod(dst.dims[2:]) < 32:
+        return False
+    along = (1,) * (dst.ndim - 1) + dst.dims[-1:]
+    return dst.dims != along and any(dims == along for dims in operands(problem, attr))
 
 
 @condition("operand")
@@ -132,10 +154,12 @@ def slopes_across_layout(problem: PReluProblem, attr: Attr) -> bool:
 
 
 @condition()
-def shifted_bytes_in_another_order(problem: ReorderProblem, attr: Attr) -> bool:
-    """Match bytes to bytes in another order of dimensions, zero points, and no scale."""
-    src, dst = problem.src, problem.dst
-    if any(dtypes.bits(spec.dtype) != 8 for spec in (src, dst)) or src.lies_as(dst):
+def shifted_in_another_order(problem: ReorderProblem, attr: Attr) -> bool:
+    """Match another order of 64 values or a multiple, zero points, and no scale.
+
+    The kernel takes blocks of 8 by 8 where 8 divides the innermost lengths of src and of dst.
+    """
+    if problem.src.lies_as(problem.dst) or math.prod(problem.src.dims) % 64 != 0:
         return False
     return not (attr.src_scale or attr.dst_scale) and bool(
         attr.src_zero_point or attr.dst_zero_point
@@ -184,18 +208,19 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         "right; 3.13.2 has no such kernel; oneDNN's issue 3280",
     ),
     Guard(
-        id="reorder-shifted-bytes",
+        id="reorder-shifted-blocks",
         since=FLOOR,
         until=None,
         isas=lambda isa: isa.has("AVX2"),
         kinds=("reorder",),
         impl=r"jit",
-        condition=shifted_bytes_in_another_order,
-        effect="blocks of 8 by 8 bytes are transposed without regard to zero points",
+        condition=shifted_in_another_order,
+        effect="blocks of 8 by 8 values are transposed without regard to a zero point",
         remedy="a scale of 1 beside the zero point",
-        source="measured: 3.7.2 and 3.13.2, AVX2 and AVX-512, u8 and s8, every problem whose "
-        "innermost dimensions are of 8 (in 3.13.2 also 8 and multiples of 8); other "
-        "lengths, a scale, and SSE41 were right",
+        source="measured: 3.7.2, 3.12.1 and 3.13.2, AVX2, every pair of u8, s8, s32 and f32 that "
+        "takes a zero point, 8 channels of 8 places, none right; on AVX-512, where the same code "
+        "runs, u8 and s8 (in 3.13.2 also 8 and multiples of 8); other lengths, a scale, and SSE41 "
+        "were right",
     ),
     Guard(
         id="binary-of-other-layouts",
@@ -210,7 +235,8 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         source="measured: 3.7.2 and 3.13.2, SSE41, AVX2 and AVX512_CORE_BF16: of 903 random "
         "problems with u8 or s8 dst and src in other orders 901 were wrong, and 11 of 335 where "
         "only an f32 src1 lies otherwise (of bf16 1 of 24 in 3.7.2); right were 5 000 of one "
-        "layout, an src1 of fewer values, and f32 dst",
+        "layout, an src1 of fewer values, and f32 dst; rows of u8 beside an f32 or s32 src1 in "
+        "another order were wrong on AVX2, unless a primitive of one layout was in oneDNN's cache",
     ),
     Guard(
         id="binary-operand-across-layout",
@@ -224,8 +250,24 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         remedy="a row-major dst, or an operand of dst's size",
         source="measured: 3.7.2 and 3.13.2, SSE41, AVX2 and AVX512_CORE_BF16, `tools/hunt/hunt.py "
         "--plain --ignore` this row, seed 77, 20 000 problems: 12 of 12 and 23 of 23 wrong;"
-        " 3.7.2 takes no operands along the last dimension alone; beside an src1 in another"
-        " order 3.13.2 crashes",
+        " 3.7.2 takes no operands along the last dimension alone; beside src or src1 with other"
+        " strides, of dimensions of 1 alone, too, 3.13.2 crashes on SSE41 and AVX2",
+    ),
+    Guard(
+        id="binary-operand-along-rows",
+        since=AFTER_3_7,
+        until=None,
+        isas=any_isa,
+        kinds=("binary",),
+        impl=r"jit",
+        condition=operand_along_rows,
+        effect="values behind the first of a channel meet other values of the operand than theirs",
+        remedy="an f32 dst, or an operand of dst's size",
+        source="measured: 3.12.1 and 3.13.2, SSE41 and AVX2 on an AMD Zen 3, u8 and s8: 14 x 14 "
+        "and 20 x 5 images of every size that was tried, from 32 values a channel on (SSE41), "
+        "or 66 (AVX2); rows of 4, 8 and 16, and f32, were right; 3.7.2 takes no such operands; "
+        "no released version has oneDNN's mending, 4b11ee35bf. Wider kernels compute 64 values "
+        "at first; they were not measured",
     ),
     Guard(
         id="resampling-of-one-place",

@@ -1,4 +1,4 @@
-"""Faults of primitives without weights that are read once and stored: whole numbers in float32.
+"""Faults of primitives that read a value once and store it: whole numbers in float32, registers.
 
 With what is known about where they end. Every condition holds wherever a failure was seen.
 """
@@ -7,16 +7,18 @@ With what is known about where they end. Every condition holds wherever a failur
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
 from pyonednn_q.dtypes import F32_WHOLE
-from pyonednn_q.faults.guards.guard import AFTER_3_7, FLOOR, Guard, any_isa, condition
+from pyonednn_q.faults.guards.guard import AFTER_3_7, FLOOR, Guard, any_isa, condition, ymm
 from pyonednn_q.primitive.post_ops import COMPARISONS, BinaryPostOp, SumPostOp
 from pyonednn_q.primitive.problem import (
     BinaryProblem,
     EltwiseProblem,
     PoolingProblem,
+    PReluProblem,
     ReorderProblem,
     ResamplingProblem,
     SumProblem,
@@ -72,6 +74,25 @@ def maxima_stored_early(problem: PoolingProblem, attr: Attr) -> bool:
     )
 
 
+@condition("src f32")
+def slopes_beyond_registers(problem: PReluProblem, attr: Attr) -> bool:
+    """Match slopes of another type than f32, one beside each value, for 40 values in a row or more.
+
+    The kernel takes five times eight values at once where nothing is left over, and counts three
+    registers for each eight; such slopes need a fourth, and the 17th register is one of AVX-512.
+    """
+    src, wei = problem.src, problem.wei
+    if wei.dtype == "f32":
+        return False
+    if wei.dims == src.dims:
+        in_a_row = math.prod(src.dims)
+    elif wei.dims[1] == src.dims[1] and src.strides is not None and src.strides[1] == 1:
+        in_a_row = src.dims[1]
+    else:
+        return False
+    return in_a_row >= 40 and in_a_row % 8 == 0
+
+
 def _reads_s32(attr: Attr, stored: str) -> bool:
     """Tell whether a post-op reads s32."""
     return any(
@@ -122,5 +143,19 @@ PLAIN_GUARDS: tuple[Guard, ...] = (
         source="measured: 3.13.2, all levels, SSE41 to AMX, reference loops, which alone take two "
         "types, `tools/hunt/hunt.py --plain --ignore` this row, seed 77, 20 000 problems: 45 of "
         "368 wrong, where maxima are below 0 or beyond the type; 3.7.2 has no such problem",
+    ),
+    Guard(
+        id="prelu-beyond-registers",
+        since=FLOOR,
+        until=None,
+        isas=ymm,
+        kinds=("prelu",),
+        impl=r"jit",
+        condition=slopes_beyond_registers,
+        effect="an illegal instruction ends the process on CPUs without AVX-512",
+        remedy="f32 slopes",
+        source="measured: 3.7.2, 3.12.1 and 3.13.2 on an AMD Zen 3, u8 and s8 slopes, `tools/hunt/"
+        "hunt.py --plain --levels AVX2`; CPUs with AVX-512 that are limited to AVX2 execute the "
+        "instruction and are right",
     ),
 )
