@@ -22,6 +22,7 @@ from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network import Network, Node
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
 from pyonednn_q.onnx.fq_quantizer import fq_quantizer
+from support.onnx_operators.models import skip_if_theirs_saturate
 
 Array = np.ndarray[Any, Any]
 LAYERS = ("stem", "block", "head")
@@ -240,6 +241,7 @@ def test_what_is_saved_is_what_is_loaded(section: Any, form: str, tmp_path: Path
         assert "FakeQuantize" in kinds
         assert "QuantizeLinear" not in kinds
         return
+    skip_if_theirs_saturate()
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     (theirs,) = session.run(None, {"x": x})
     assert pq.quantize.quality(theirs, want).sqnr > 30  # codes that part at ties

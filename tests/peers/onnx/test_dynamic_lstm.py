@@ -21,6 +21,7 @@ from pyonednn_q.models.node_difference import differences
 from pyonednn_q.models.peer_sessions import onnxruntime_values
 from pyonednn_q.network import PythonCall
 from pyonednn_q.onnx.lstm_of_codes import lstm_of_codes
+from support.onnx_operators.models import skip_if_theirs_saturate
 
 Array = np.ndarray[Any, Any]
 STEPS, BATCH, INPUTS, HIDDEN, WAYS = 5, 2, 6, 4, 2
@@ -93,6 +94,7 @@ def test_asked_for_floats_it_has_their_real_weights(columns: int) -> None:
 @pytest.mark.parametrize("seed", range(24))
 def test_on_codes_it_is_what_onnxruntime_computes(seed: int) -> None:
     """Step by step from the states of each; beside a tie they may go on from other codes."""
+    skip_if_theirs_saturate()
     rng = np.random.default_rng(seed)
     direction = ("forward", "reverse", "bidirectional")[seed % 3]
     batch = 1 if seed % 2 else int(rng.integers(2, 10))
