@@ -59,7 +59,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--random-problems", type=int, default=400, help="problems of the differential run"
     )
     parser.addoption("--random-plans", type=int, default=2000, help="plans drawn and executed")
-    parser.addoption("--chain-seed", type=int, default=0, help="seed of the 20 000 chains")
+    parser.addoption("--random-chains", type=int, default=20_000, help="chains drawn, if slow")
+    parser.addoption("--chain-seed", type=int, default=0, help="seed of these chains")
     parser.addoption(
         "--hostile-calls", type=int, default=2000, help="hostile calls; 0: until it is stopped"
     )

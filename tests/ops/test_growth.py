@@ -89,10 +89,15 @@ def test_repeated_calls_take_no_memory(way: str) -> None:
         call()
     gc.collect()  # what other tests left goes back to the pool
     pool = buffer_statistics()
-    rounds = [_held_more_after(call) for _ in range(4)]
     # A leak is in every round; an allocator's own arena in one of them.
-    assert min(blocks for blocks, _ in rounds) < CALLS // 50
-    assert min(nbytes for _, nbytes in rounds) < BYTES
+    rounds = []
+    for _ in range(4):
+        rounds.append(_held_more_after(call))
+        least = [min(column) for column in zip(*rounds, strict=True)]
+        if least[0] < CALLS // 50 and least[1] < BYTES:
+            break
+    assert least[0] < CALLS // 50
+    assert least[1] < BYTES
     now = buffer_statistics()
     assert now.held_bytes == pool.held_bytes
     assert now.taken - now.reused == pool.taken - pool.reused  # none allocated
