@@ -87,6 +87,7 @@ def main() -> int:
     parser.add_argument("--sources", help="directory, archive or address, instead of releases.toml")
     parser.add_argument("--sha256", help="what --sources must have")
     parser.add_argument("--version", help="this release of releases.toml, and no other")
+    parser.add_argument("--kept", action="store_true", help="fail where it has to be built")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     if options.sha256 and not options.sources:
@@ -100,7 +101,7 @@ def main() -> int:
                 sources = given(options.sources, options.sha256, cache)
             else:
                 sources = released(options.version, cache)
-            print(built(sources, cache, options.jobs))
+            print(built(sources, cache, 0 if options.kept else options.jobs))
     except SourceError as error:
         say(str(error))
         return 1
@@ -198,11 +199,14 @@ def patches_of(about: dict[str, str | list[str]], cache: Path) -> tuple[Path, ..
 
 
 def built(sources: Sources, cache: Path, jobs: int) -> Path:
-    """Return the directory that holds the library built of `sources`."""
+    """Return the directory of the library built of `sources`; without jobs, if it is there."""
     bundle = cache / f"onednn-{sources.key()}"
     if bundle.exists():
         say(f"{sources.origin}: built before, {bundle}")
         return bundle
+    if not jobs:
+        message = f"{sources.origin}: {bundle} was not built"
+        raise SourceError(message)
     with tempfile.TemporaryDirectory(dir=cache) as name:
         work = Path(name)
         tree = unpacked(sources, work)
