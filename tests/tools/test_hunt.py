@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +18,7 @@ import hunt
 import hunt_page
 import hunt_plain
 import hunt_run
-from hunt_oracle import InexactError, expected
+from hunt_oracle import InexactError, amid_other_bytes, expected
 from hunt_regions import REGIONS
 from hunt_sample import KINDS, draw
 from pyonednn_q import native
@@ -118,8 +121,32 @@ def test_bytes_beside_a_result_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(ran) == {"bytes beside the result are written"}
 
 
+@pytest.mark.parametrize("shape", [(5,), (3, 4096), (2, 3, 1365)])
+def test_what_reads_on_behind_an_array_ends(shape: tuple[int, ...]) -> None:
+    code = (
+        "import ctypes, sys, numpy as np\nfrom hunt_oracle import before_no_memory\n"
+        f"array = before_no_memory(np.ones({shape}, np.int16))\n"
+        "assert array.sum() == array.size\n"
+        "print(len(ctypes.string_at(array.ctypes.data, array.nbytes + int(sys.argv[1]))))"
+    )
+    path = {"PYTHONPATH": str(Path(hunt.__file__).parent)}
+    ended = [
+        subprocess.run(
+            [sys.executable, "-c", code, more],
+            env=os.environ | path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for more in ("0", "1")
+    ]
+    assert ended[0].stdout.strip() == str(2 * np.prod(shape)), ended[0].stderr
+    assert ended[1].returncode == -signal.SIGSEGV
+
+
 def test_a_row_that_is_left_out_shows_its_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "GUARDS", guards.GUARDS)  # put back behind the test
+    monkeypatch.setattr(hunt_plain, "before_no_memory", amid_other_bytes)  # it reads on
     row = hunt_run.without("resampling-of-one-place")
     answers = (hunt_plain.hunted_plain(77, number, row) for number in range(2000))
     try:

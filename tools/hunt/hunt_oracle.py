@@ -10,7 +10,9 @@ holds every number on the way, whatever the order: only one answer is right, bit
 
 from __future__ import annotations
 
+import ctypes
 import math
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -258,11 +260,30 @@ _MARGIN = 4096  # bytes around an array, and its alignment
 
 
 def amid_other_bytes(array: Array) -> Array:
-    """Copy an array to where other bytes lie before and behind it: a kernel may read them."""
+    """Copy an array to where other bytes lie before and behind it: they are not to be written."""
+    around = np.full(_span(array) + 3 * _MARGIN, 0x55, np.uint8)
+    return _copied(array, around, _MARGIN + -around.ctypes.data % _MARGIN)
+
+
+def before_no_memory(array: Array) -> Array:
+    """Copy an array to where nothing may be read behind it: a kernel that does ends the process."""
+    span = _span(array)
+    inner = -(-span // mmap.PAGESIZE) * mmap.PAGESIZE
+    pages = mmap.mmap(-1, inner + mmap.PAGESIZE)
+    around = np.frombuffer(pages, np.uint8, inner)
+    around.fill(0x55)
+    end = ctypes.c_void_p(around.ctypes.data + inner)
+    if ctypes.CDLL(None).mprotect(end, ctypes.c_size_t(mmap.PAGESIZE), 0):
+        raise OSError("mprotect")
+    return _copied(array, around, inner - span)
+
+
+def _span(array: Array) -> int:
     steps = zip(array.shape, array.strides, strict=True)
-    span = array.itemsize + sum((length - 1) * stride for length, stride in steps)
-    around = np.full(span + 3 * _MARGIN, 0x55, np.uint8)
-    first = _MARGIN + -around.ctypes.data % _MARGIN
+    return int(array.itemsize + sum((length - 1) * stride for length, stride in steps))
+
+
+def _copied(array: Array, around: Array, first: int) -> Array:
     copy: Array = np.ndarray(array.shape, array.dtype, around, first, array.strides)
     copy[...] = array
     return copy

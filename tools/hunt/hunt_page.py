@@ -73,8 +73,9 @@ image, and any padding, stride and dilation. They have one to three spatial dime
 batches, gaps between rows, every data type, scales, zero points, sums and other post-ops. With
 `--plain`, problems are reorders, element-wise operations, sums, pooling and resampling. Their
 tensors have dimensions in any order, and gaps whose bytes must not change. Each problem runs as the
-call of a user does, through the [guard table](guards.md), while freed memory is poisoned. The same
-seed and number give the same problem as long as the hunt itself does not change:
+call of a user does, through the [guard table](guards.md), while freed memory is poisoned; behind
+the arrays of the call lies a page that may not be read. The same seed and number give the same
+problem as long as the hunt itself does not change:
 
     python tools/hunt/hunt.py --levels AVX2 --seed 2026327 --only 123
 

@@ -25,7 +25,14 @@ from hunt_layouts import (
     random_type,
     values_of,
 )
-from hunt_oracle import RANGES, Array, InexactError, all_of_two, amid_other_bytes
+from hunt_oracle import (
+    RANGES,
+    Array,
+    InexactError,
+    all_of_two,
+    amid_other_bytes,
+    before_no_memory,
+)
 from hunt_run import Answer, difference, other, reason
 from hunt_sample import Rng, one
 from pyonednn_q import native
@@ -129,7 +136,7 @@ def _run(asked: _Asked, attr: Attr) -> tuple[Array | None, str]:
     values = {name: arrays[name] for name in attr.names}
     call = native.prepare(problem, attr, wei=arrays.get("wei"), values=values, **options)
     out = amid_other_bytes(laid(arrays.get("dst", np.full(asked.dst.dims, 37)), asked.dst))
-    call(*(amid_other_bytes(arrays[name]) for name in call.inputs), out=out)
+    call(*(before_no_memory(arrays[name]) for name in call.inputs), out=out)
     result = out.copy()
     out[...] = np.frombuffer(bytes([_PADDING] * out.itemsize), out.dtype)[0]
     everything: Any = out.base

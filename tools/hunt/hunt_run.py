@@ -9,7 +9,7 @@ import numpy as np
 
 import pyonednn_q as pq
 from hunt_layouts import random_spec
-from hunt_oracle import Array, Dims, InexactError, PostOp, Sample, amid_other_bytes, expected
+from hunt_oracle import Array, Dims, InexactError, PostOp, Sample, before_no_memory, expected
 from hunt_regions import REGIONS
 from hunt_sample import draw
 from pyonednn_q import native
@@ -308,7 +308,7 @@ def _prepared(
     out = call.empty()
     out[...] = arrays.get("dst", _UNWRITTEN)
     inputs = (in_layout(arrays[name], call.layout(name)) for name in call.inputs)
-    return call(*map(amid_other_bytes, inputs), out=out), call.impl
+    return call(*map(before_no_memory, inputs), out=out), call.impl
 
 
 def other(rng: Rng, problem: Problem, attr: Attr) -> str | None:
