@@ -153,6 +153,7 @@ HUNTED_FAULTS = [
         for level in (AVX2_VNNI, AVX512, VNNI)
     ),
     *(Fault("matmul-bare-nibbles", level, nibbles(64, 16)) for level in (AVX2_VNNI, AVX512, VNNI)),
+    Fault("matmul-bare-nibbles", AMX, nibbles(64, 16, src="s8")),
     *(Fault(*fault) for fault in _more()),
     *(
         Fault("operand-of-one-place", level, one_place(src=src, length=length), multiplied(16))

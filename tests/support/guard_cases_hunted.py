@@ -256,9 +256,13 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for isa, impl in ((VNNI, MATMUL_VNNI), (AMX, "brg_matmul:avx10_1_512_amx"))
     ),
     *(
-        ("matmul-bare-nibbles", nibbles(64, 16, wei), PLAIN, NEW, isa, impl)
+        ("matmul-bare-nibbles", nibbles(64, 16, wei, src=src), PLAIN, NEW, isa, impl)
         for wei in ("s4", "u4")
-        for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
+        for src, isa, impl in (
+            ("u8", VNNI, MATMUL_VNNI),
+            ("u8", AVX2_VNNI, MATMUL_AVX2),
+            ("s8", AMX, "brg_matmul:avx10_1_512_amx"),
+        )
     ),
     ("operand-in-avx2-vnni", M2, binary(1, 12), OLD, AMX, MATMUL_AVX2),
     *(

@@ -257,11 +257,15 @@ BORDERS: list[Border] = [
     ),
     (
         products.bare_nibbles,
-        [(matmul((4, 8), (8, 4), wei=wei, dst="f32"), PLAIN) for wei in ("s4", "u4")],
+        [
+            (matmul((4, 8), (8, 4), src=src, wei=wei, dst="f32"), PLAIN)
+            for src in ("u8", "s8")
+            for wei in ("s4", "u4")
+        ],
         [
             (matmul((4, 8), (8, 4), wei="s8", dst="f32"), PLAIN),
             (matmul((4, 8), (8, 4), wei="s4", dst="u8"), PLAIN),
-            (matmul((4, 8), (8, 4), src="s8", wei="s4", dst="f32"), PLAIN),
+            (matmul((4, 8), (8, 4), src="f32", wei="s4", dst="f32"), PLAIN),
             (matmul((4, 8), (8, 4), wei="s4", dst="f32", bias="f32"), PLAIN),
             (matmul((4, 8), (8, 4), wei="s4", dst="f32"), SRC),
             (matmul((4, 8), (8, 4), wei="s4", dst="f32"), scaled(wei_scale=Scale())),

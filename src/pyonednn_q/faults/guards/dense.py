@@ -270,8 +270,9 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         condition=products.bare_nibbles,
         effect="the bits of the s32 sums are stored as f32",
         remedy="a scale, 1 too: `prepare` gives the source one",
-        source="measured: 3.13.2, AVX2_VNNI, AVX512_CORE and above, every shape tried; any scale, "
-        "zero point, bias or post-op makes it right, and so does another type of dst",
+        source="measured: 3.13.2, AVX2_VNNI, AVX512_CORE and above, every shape tried; s8 sources "
+        "with AMX (emulated) alone; any scale, zero point, bias or post-op makes it right, and so "
+        "does another type of dst",
     ),
     Guard(
         id="matmul-nibbles-of-one-row",

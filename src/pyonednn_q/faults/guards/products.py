@@ -159,10 +159,10 @@ def scale_groups_along_n(problem: Problem, attr: Attr) -> bool:
 
 @condition()
 def bare_nibbles(problem: MatMulProblem, attr: Attr) -> bool:
-    """Match u8 by 4-bit weights to f32, without scale, zero point, bias and post-op."""
+    """Match bytes by 4-bit weights to f32, without scale, zero point, bias and post-op."""
     is_bare = problem.bias is None and not attr.post_ops and not attr.names
-    types = (problem.src.dtype, problem.wei.dtype, problem.dst.dtype)
-    return is_bare and types in {("u8", "s4", "f32"), ("u8", "u4", "f32")}
+    of_codes = problem.src.dtype in {"u8", "s8"} and problem.wei.dtype in {"s4", "u4"}
+    return is_bare and of_codes and problem.dst.dtype == "f32"
 
 
 @condition()
