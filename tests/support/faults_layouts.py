@@ -105,8 +105,7 @@ def _somewhere() -> list[Fault]:
     last, wide = LAST(IMAGE, "f32"), LAST((2, 40, 3, 5), "f32")
     beside, dst = pooled("f32", "f32", DENSE), DENSE((2, 16, 3, 3), "f32")
     crossed = binary("mul", last, last, last)
-    rows = DENSE((2, 8, 14, 14), "u8")
-    beyond = binary("add", rows, rows, rows)
+    images = [DENSE((2, 8, length, length), "u8") for length in (14, 20)]
     row = DENSE((1, 37, 1), "u8")
     return [
         Fault("pooling-beside-operand", AVX512, beside, added(dst)),
@@ -119,8 +118,10 @@ def _somewhere() -> list[Fault]:
         ),
         Fault("binary-of-other-layouts", AVX2, binary("add", row, row, LAST(row.dims, "f32"))),
         *(
-            Fault("binary-operand-along-rows", level, beyond, along(rows.dims))
-            for level in (SSE41, AVX2)
+            Fault(
+                "binary-operand-along-rows", level, binary("add", *[image] * 3), along(image.dims)
+            )
+            for level, image in ((SSE41, images[0]), (AVX2, images[0]), (AVX512, images[1]))
         ),
     ]
 
