@@ -253,16 +253,12 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         ("matmul-nibbles-of-one-row", nibbles(1, n, wei), UNIT, NEW, isa, impl)
         for wei in ("s4", "u4")
         for n in (3, 65, 129)
-        for isa, impl in ((VNNI, MATMUL_VNNI), (AMX, "brg_matmul:avx10_1_512_amx"))
+        for isa, impl in ((VNNI, MATMUL_VNNI), (AMX, MATMUL_AMX))
     ),
     *(
         ("matmul-bare-nibbles", nibbles(64, 16, wei, src=src), PLAIN, NEW, isa, impl)
-        for wei in ("s4", "u4")
-        for src, isa, impl in (
-            ("u8", VNNI, MATMUL_VNNI),
-            ("u8", AVX2_VNNI, MATMUL_AVX2),
-            ("s8", AMX, "brg_matmul:avx10_1_512_amx"),
-        )
+        for wei, src in (("s4", "u8"), ("u4", "u8"), ("s4", "s8"), ("u4", "s8"))
+        for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2), (AMX, MATMUL_AMX))
     ),
     ("operand-in-avx2-vnni", M2, binary(1, 12), OLD, AMX, MATMUL_AVX2),
     *(
