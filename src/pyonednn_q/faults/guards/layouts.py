@@ -109,9 +109,9 @@ def operand_across_layout(problem: BinaryProblem, attr: Attr) -> bool:
 def operand_along_rows(problem: BinaryProblem, attr: Attr) -> bool:
     """Match an operand along the last of three dimensions or more, in a row-major dst of 8 bits.
 
-    A kernel takes 16, 64 or 256 values of a channel at once (SSE4.1, AVX2, AVX-512). From the
-    second time on it loses its place in the operand, which shows unless the length of a row divides
-    them. So no channel of less than 32 values is wrong.
+    A kernel takes 16, 32 or 128 values of a channel at once (SSE4.1, AVX2, AVX-512). The second
+    time it loses its place in the operand, which shows unless the length of a row divides them. So
+    no channel of less than 32 values is wrong.
     """
     dst = problem.dst
     if dst.ndim < 3 or dtypes.bits(dst.dtype) != 8 or not _is_row_major(dst):
@@ -263,10 +263,10 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=operand_along_rows,
         effect="values behind the first of a channel meet other values of the operand than theirs",
         remedy="an f32 dst, or an operand of dst's size",
-        source="measured: 3.12.1 and 3.13.2, u8 and s8, images of 1 to 23 rows of 2 to 128 values: "
-        "wrong from 32 values a channel on (SSE41), 65 (AVX2) or 260 (AVX512_CORE and above, where "
-        "rows of 2 to 9, 64 and 128 were right); rows of 4, 8 and 16, and f32, were right; 3.7.2 "
-        "takes no such operands; no released version has oneDNN's mending, 4b11ee35bf",
+        source="measured: 3.13.2, u8 and s8, rows of 2 to 1000 values: wrong from 32 values a "
+        "channel on (SSE41), 64 (AVX2) or 256 (AVX512_CORE and above), all but rows that divide 16, "
+        "32 or 128; 3.12.1 at SSE41 and AVX2; f32 was right; 3.7.2 takes no such operands; no "
+        "released version has oneDNN's mending, 4b11ee35bf",
     ),
     Guard(
         id="resampling-of-one-place",
