@@ -264,8 +264,8 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         effect="values behind the first of a channel meet other values of the operand than theirs",
         remedy="an f32 dst, or an operand of dst's size",
         source="measured: 3.13.2, u8 and s8, rows of 2 to 1000 values: wrong from 32 values a "
-        "channel on (SSE41), 64 (AVX2) or 256 (AVX512_CORE and above), all but rows that divide 16, "
-        "32 or 128; 3.12.1 at SSE41 and AVX2; f32 was right; 3.7.2 takes no such operands; no "
+        "channel on (SSE41), 64 (AVX2) or 256 (AVX512_CORE and above), all but rows that divide "
+        "16, 32 or 128; 3.12.1 at SSE41 and AVX2; f32 was right; 3.7.2 takes no such operands; no "
         "released version has oneDNN's mending, 4b11ee35bf",
     ),
     Guard(
