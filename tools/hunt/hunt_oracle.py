@@ -274,7 +274,8 @@ def before_no_memory(array: Array) -> Array:
     around.fill(0x55)
     end = ctypes.c_void_p(around.ctypes.data + inner)
     if ctypes.CDLL(None).mprotect(end, ctypes.c_size_t(mmap.PAGESIZE), 0):
-        raise OSError("mprotect")
+        message = "mprotect: the page behind an array stays readable"
+        raise OSError(message)
     return _copied(array, around, inner - span)
 
 
